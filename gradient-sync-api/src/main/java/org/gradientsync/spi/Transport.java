@@ -2,7 +2,6 @@ package org.gradientsync.spi;
 
 import java.nio.ByteBuffer;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentMap;
 
 /**
  * A launcher's backend: the ranks of one job, and messages between them. The library implements
@@ -65,26 +64,6 @@ public interface Transport extends AutoCloseable {
    */
   default boolean isAlive(int rank) {
     return true;
-  }
-
-  /**
-   * Whether the library's own threads may send and receive at any time. After a time-out, such a
-   * thread requests the reports of ranks on other nodes.
-   *
-   * @return false if only threads that make the program's calls may send and receive
-   */
-  default boolean takesOtherThreads() {
-    return true;
-  }
-
-  /**
-   * A map that all ranks share if they are threads of this JVM. Ranks exchange objects through it,
-   * under keys that they agree on, instead of messages.
-   *
-   * @return the same map on all ranks, or empty if ranks may be separate processes
-   */
-  default Optional<ConcurrentMap<Object, Object>> common() {
-    return Optional.empty();
   }
 
   /**

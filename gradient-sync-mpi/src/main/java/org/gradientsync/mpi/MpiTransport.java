@@ -47,12 +47,6 @@ final class MpiTransport implements Transport {
     return mpi.isAlive(rank);
   }
 
-  /** A program that has initialized MPI may call it at any time, and finalize it. */
-  @Override
-  public boolean takesOtherThreads() {
-    return mpi.isOwner();
-  }
-
   @Override
   public Optional<JobProcess> process() {
     return Optional.of(mpi);

@@ -109,14 +109,7 @@ class LostRankIT {
   }
 
   private void requireReports() throws IOException {
-    List<Path> folders;
-    try (Stream<Path> all = Files.list(reports)) {
-      folders = all.toList();
-    }
-    assertEquals(1, folders.size(), folders::toString);
-    Path folder = folders.get(0);
-    String mode = PosixFilePermissions.toString(Files.getPosixFilePermissions(folder));
-    assertEquals("rwx------", mode);
+    Path folder = onlyIn(onlyIn(reports)); // the job's, and the communicator's
     for (int rank = 0; rank < 3; rank++) {
       String report = Files.readString(folder.resolve("rank-" + rank + ".txt"));
       requireMatch(report, "last calls, oldest first:");
@@ -127,5 +120,17 @@ class LostRankIT {
       assertFalse(report.contains("OMPI_ARGV"), report);
     }
     requireMatch(Files.readString(folder.resolve("summary.txt")), "rank 1 .*stickInUserCode");
+  }
+
+  private static Path onlyIn(Path parent) throws IOException {
+    List<Path> folders;
+    try (Stream<Path> all = Files.list(parent)) {
+      folders = all.toList();
+    }
+    assertEquals(1, folders.size(), folders::toString);
+    Path folder = folders.get(0);
+    String mode = PosixFilePermissions.toString(Files.getPosixFilePermissions(folder));
+    assertEquals("rwx------", mode);
+    return folder;
   }
 }

@@ -28,16 +28,6 @@ public final class ShortText {
     return oneLine(new String(text, StandardCharsets.UTF_8).trim());
   }
 
-  /** The text as {@link #get} returns it after {@link #put}. */
-  public static String cut(String text, int bytes) {
-    if (text.isEmpty()) {
-      return text;
-    }
-    ByteBuffer memory = ByteBuffer.allocate(bytes);
-    put(memory, 0, bytes, text);
-    return get(memory, 0, bytes);
-  }
-
   /**
    * Replaces characters that could break a line or control a terminal by blanks. The length does
    * not change.

@@ -52,7 +52,7 @@ public final class GroupCommunicator implements Communicator {
     this.reducer = new MessageReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {
-      nodes[peer] = group.nodeOf(peer);
+      nodes[peer] = group.ranks().nodeOf(peer);
     }
     int own = nodes[group.rank()];
     localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
@@ -118,7 +118,7 @@ public final class GroupCommunicator implements Communicator {
 
   @Override
   public Duration timeout() {
-    return group.timeout();
+    return group.timeouts().timeout();
   }
 
   @Override

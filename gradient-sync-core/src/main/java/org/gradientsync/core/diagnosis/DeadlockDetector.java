@@ -50,7 +50,7 @@ public final class DeadlockDetector implements AutoCloseable {
   private final Groups groups;
   private final int rank;
   private final int ranks;
-  private final Set<PendingWait> waits = new LinkedHashSet<>();
+  private final Set<LongWait> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
   private Probe kept; // to be forwarded when the rank that is waited for has read the last, or null
   private final Map<GroupKey, Probe> found = new HashMap<>();
@@ -72,19 +72,14 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   public DeadlockDetector(Transport transport, Groups groups) {
-    this.probes = ProbeChannel.of(transport);
+    this.probes = new ProbeChannel(transport);
     this.groups = groups;
     this.rank = transport.rank();
     this.ranks = transport.size();
   }
 
-  /** A new number for a wait. */
-  public synchronized long newId() {
-    return ++lastId;
-  }
-
   /** Records that a wait is over. */
-  public synchronized void leave(PendingWait pending) {
+  public synchronized void leave(LongWait pending) {
     waits.remove(pending);
   }
 
@@ -99,10 +94,11 @@ public final class DeadlockDetector implements AutoCloseable {
    *
    * @return the cycle that this wait is part of, or depends on; or null
    */
-  public synchronized Probe look(PendingWait pending) {
+  public synchronized Probe look(LongWait pending) {
     if (closed) {
       return null;
     }
+    pending.id = pending.id == 0 ? ++lastId : pending.id;
     waits.add(pending);
     probes.read(receiver);
     if (kept != null) {
@@ -115,7 +111,7 @@ public final class DeadlockDetector implements AutoCloseable {
         forward(probe, pending);
       }
     }
-    long now = pending.clock.waited();
+    long now = pending.waited();
     if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
       pending.probedAt = now;
       ask(Probe.of(Probe.Kind.ASK), pending);
@@ -145,14 +141,14 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Whether another thread waits in the call that a probe is about. */
-  private boolean isForAnother(Probe probe, PendingWait pending) {
+  private boolean isForAnother(Probe probe, LongWait pending) {
     GroupKey key = probe.group(probe.length() - 1);
     return !key.equals(pending.group.key())
         && waits.stream().anyMatch(other -> other.group.key().equals(key));
   }
 
   /** Handles a probe for this rank, which waits. */
-  private void forward(Probe probe, PendingWait pending) {
+  private void forward(Probe probe, LongWait pending) {
     int last = probe.length() - 1;
     WatchedGroup group = groups.find(probe.group(last));
     if (group == null
@@ -175,12 +171,13 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  private boolean mayAsk(PendingWait pending) {
-    return !unread.get(pending.awaited()) && !pending.group.liveness().isUnreachable(pending.peer);
+  private boolean mayAsk(LongWait pending) {
+    return !unread.get(pending.awaited())
+        && !pending.group.liveness().isUnreachable(pending.peer());
   }
 
   /** Adds a wait to a chain, and sends it to the rank that is waited for. */
-  private void ask(Probe probe, PendingWait pending) {
+  private void ask(Probe probe, LongWait pending) {
     if (probe.passed() == ranks) {
       probe.restart();
     }
@@ -188,13 +185,13 @@ public final class DeadlockDetector implements AutoCloseable {
     unread.set(pending.awaited(), send(probe, pending.awaited()));
   }
 
-  private void closeCycle(Probe cycle, PendingWait pending) {
-    long now = pending.clock.waited();
+  private void closeCycle(Probe cycle, LongWait pending) {
+    long now = pending.waited();
     if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
       pending.suspected = cycle;
       pending.suspectedAt = now;
     }
-    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.lateNanos) {
+    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts().lateNanos()) {
       return;
     }
     found.put(pending.group.key(), cycle);

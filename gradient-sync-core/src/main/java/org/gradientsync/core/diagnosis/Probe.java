@@ -157,7 +157,7 @@ public final class Probe {
     return memory.getLong(MIXED) != 0;
   }
 
-  void add(int waiting, PendingWait pending) {
+  void add(int waiting, LongWait pending) {
     if (length() == MAX) {
       skip();
     }
@@ -167,7 +167,7 @@ public final class Probe {
     memory.putLong(at + AWAITED, pending.awaited());
     memory.putLong(at + OWN_CONTEXT, pending.group.key().context());
     memory.putLong(at + OWN_GROUP, pending.group.key().id());
-    memory.putLong(at + PHASE, pending.phase.ordinal());
+    memory.putLong(at + PHASE, pending.phase().ordinal());
     memory.putLong(at + NUMBER, pending.number);
     memory.putLong(at + TAG, pending.tag);
     memory.putLong(at + ID, pending.id);
@@ -239,7 +239,7 @@ public final class Probe {
     return PHASES[(int) memory.getLong(at(i) + PHASE)];
   }
 
-  /** The call; see {@link PendingWait}. */
+  /** The call; see {@link LongWait#begin}. */
   long number(int i) {
     return memory.getLong(at(i) + NUMBER);
   }

@@ -1,19 +1,30 @@
 package org.gradientsync.core.diagnosis;
 
 import java.util.function.BiConsumer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
-/** How the ranks of a job send each other probes. For one thread at a time. */
-interface ProbeChannel extends AutoCloseable {
+/**
+ * How the ranks of a job send each other probes. A rank posts a receive for the probes of all when
+ * it first waits long. For one thread at a time.
+ */
+final class ProbeChannel implements AutoCloseable {
   /** The maximum number of probes that are read from a rank at a time. */
-  int AT_A_TIME = 100;
+  private static final int AT_A_TIME = 100;
 
-  /** Uses queues in memory if the ranks are threads of one JVM, otherwise messages. */
-  static ProbeChannel of(Transport transport) {
-    return transport
-        .common()
-        .<ProbeChannel>map(common -> new ThreadProbes(common, transport.rank(), transport.size()))
-        .orElseGet(() -> new MessageProbes(transport));
+  private static final Logger log = LoggerFactory.getLogger(ProbeChannel.class);
+
+  private final Transport transport;
+  private final Probe incoming = Probe.of(Probe.Kind.READ);
+  private Message receive; // null until a wait has become long
+  private boolean failed;
+
+  ProbeChannel(Transport transport) {
+    this.transport = transport;
   }
 
   /**
@@ -21,16 +32,53 @@ interface ProbeChannel extends AutoCloseable {
    *
    * @param receiver called with each probe, which is valid until it returns, and its sender
    */
-  void read(BiConsumer<Probe, Integer> receiver);
+  void read(BiConsumer<Probe, Integer> receiver) {
+    try {
+      for (int i = 0; i < AT_A_TIME * transport.size() && hasNext(); i++) {
+        receiver.accept(incoming, incoming.sender());
+        receive.start();
+      }
+    } catch (GradientSyncException e) {
+      failed = true; // a rank may have died
+      log.debug("rank {} cannot hear the others", transport.rank(), e);
+    }
+  }
+
+  private boolean hasNext() {
+    if (failed) {
+      return false;
+    }
+    if (receive == null) {
+      receive = transport.receiver(incoming.memory(), Transport.ANY_RANK, Channel.PROBE);
+      receive.start();
+    }
+    return receive.test();
+  }
 
   /**
    * Sends a probe; waits for no rank.
    *
    * @param probe not changed from now on
    */
-  void send(Probe probe, int to);
+  void send(Probe probe, int to) {
+    probe.setSender(transport.rank());
+    Message message = transport.sender(probe.memory(), to, Channel.PROBE);
+    message.start();
+    message.close();
+  }
 
-  /** Discards what has arrived; reads nothing from now on. */
+  /** Receives what has arrived, as MPI_Finalize requires. */
   @Override
-  void close();
+  public void close() {
+    try {
+      for (int i = 0; i < AT_A_TIME * transport.size() && hasNext(); i++) {
+        receive.start();
+      }
+      if (receive != null) {
+        receive.close();
+      }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot hear the others", transport.rank(), e);
+    }
+  }
 }

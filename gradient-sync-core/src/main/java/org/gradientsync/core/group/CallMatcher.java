@@ -179,7 +179,7 @@ public final class CallMatcher {
    *
    * @param index of the first such element, or a negative number if there is none
    */
-  void found(long index) {
+  public void found(long index) {
     notFinite = index;
   }
 }

@@ -10,7 +10,6 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.diagnosis.Bells;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.Call;
 import org.gradientsync.core.matching.Call.Origin;
@@ -34,8 +33,8 @@ final class GroupSplit {
   private final WatchedGroup group;
   private final CallMatcher matcher;
   private final Exchange exchange;
+  private final Job job;
   private final ContextIds contexts;
-  private final Bells bells;
   private final Origin origin;
 
   /**
@@ -43,18 +42,12 @@ final class GroupSplit {
    *
    * @param origin the user's call
    */
-  GroupSplit(
-      WatchedGroup group,
-      CallMatcher matcher,
-      Exchange exchange,
-      ContextIds contexts,
-      Bells bells,
-      Origin origin) {
+  GroupSplit(WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
     this.group = group;
     this.matcher = matcher;
     this.exchange = exchange;
-    this.contexts = contexts;
-    this.bells = bells;
+    this.job = job;
+    this.contexts = job.contexts();
     this.origin = origin;
   }
 
@@ -82,7 +75,7 @@ final class GroupSplit {
     while (true) {
       long[] all = proposals(color, key);
       if (isWorld()) { // from two numbers, so that it reveals no group's id
-        bells.nameJob(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
+        job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
       boolean taken = contexts.tryReserve(context);

@@ -1,12 +1,15 @@
 package org.gradientsync.core.group;
 
+import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.CallTable;
@@ -27,17 +30,20 @@ final class GroupState {
 
   private final WatchedGroup group;
   private final DepartureNotices departures;
-  private final Reports reports; // or null
+  private final Optional<Reports> reports;
   private final BooleanSupplier ending;
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
   /**
-   * @param reports for time-outs, or null
+   * @param reports for time-outs
    * @param ending whether this process is ending
    */
   GroupState(
-      WatchedGroup group, DepartureNotices departures, Reports reports, BooleanSupplier ending) {
+      WatchedGroup group,
+      DepartureNotices departures,
+      Optional<Reports> reports,
+      BooleanSupplier ending) {
     this.group = group;
     this.departures = departures;
     this.reports = reports;
@@ -95,20 +101,36 @@ final class GroupState {
   boolean test(Message message, int peer) {
     try {
       return message.test();
-    } catch (RankLostException e) {
-      throw lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
     } catch (GradientSyncException e) {
-      throw lost(e.getMessage(), e);
+      throw failed(peer, e);
     }
+  }
+
+  /** Whether a wait has ended. Breaks the group if it never will. */
+  boolean isOver(LongWait wait) {
+    return test(wait.message(), wait.peer());
+  }
+
+  /** Asks something about a rank for which messages are received. */
+  boolean ask(int peer, IntPredicate question) {
+    try {
+      return question.test(peer);
+    } catch (GradientSyncException e) {
+      throw failed(peer, e);
+    }
+  }
+
+  private RankLostException failed(int peer, GradientSyncException e) {
+    return e instanceof RankLostException
+        ? lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
+        : lost(e.getMessage(), e);
   }
 
   /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
   RankLostException timedOut(String message) {
     String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
-    if (reports != null && broken == null) {
-      text += reports.collect(text);
-    }
-    return fail(new RankLostException(text));
+    String where = broken != null ? "" : reports.map(all -> all.collect(text)).orElse("");
+    return fail(new RankLostException(text + where));
   }
 
   /** See {@link org.gradientsync.core.group.ProcessGroup#mismatched}. */

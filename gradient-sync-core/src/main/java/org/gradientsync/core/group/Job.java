@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.diagnosis.Bells;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.CallerThreads;
@@ -45,7 +44,7 @@ public final class Job implements DeadlockDetector.Groups {
   private final DeadlockDetector deadlockDetector;
   private final int rankOnNode;
   private final int ranksOnNode;
-  private final Bells bells;
+  private long number; // 0 before the first split
   private boolean everBroken;
   private volatile boolean ending;
 
@@ -58,7 +57,6 @@ public final class Job implements DeadlockDetector.Groups {
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     rankOnNode = node.indexOf(world.rank());
     ranksOnNode = node.size();
-    bells = new Bells(rankOnNode, ranksOnNode);
   }
 
   ContextIds contexts() {
@@ -77,8 +75,14 @@ public final class Job implements DeadlockDetector.Groups {
     return deadlockDetector;
   }
 
-  Bells bells() {
-    return bells;
+  /** The job's number: random, and the same on all ranks. */
+  synchronized long number() {
+    return number;
+  }
+
+  /** Sets the job's number, unless it has one. */
+  synchronized void setNumber(long random) {
+    number = number == 0 ? random : number;
   }
 
   /** This rank's number among the ranks of the job on its node. */
@@ -96,10 +100,10 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** A range with pending messages is never used again. */
-  synchronized void closed(Member group, int context, boolean reusable) {
+  synchronized void closed(Member group, boolean reusable) {
     open.remove(group);
     if (reusable) {
-      contexts.release(context);
+      contexts.release((int) group.watched().key().context());
     } else {
       everBroken = true;
     }
@@ -129,10 +133,10 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** The lines about this rank's other groups in a group's report. */
-  List<Supplier<List<String>>> statesOfOthers(Member group) {
+  List<Supplier<List<String>>> statesOfOthers(WatchedGroup group) {
     List<Supplier<List<String>>> states = new ArrayList<>();
     for (Member other : open()) {
-      if (other != group) {
+      if (other.watched() != group) {
         states.add(other::lines);
       }
     }

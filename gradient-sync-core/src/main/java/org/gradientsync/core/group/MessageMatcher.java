@@ -2,8 +2,10 @@ package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.core.matching.Arrivals;
 import org.gradientsync.core.matching.Call;
 import org.gradientsync.core.matching.Calls;
@@ -68,8 +70,25 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#meetForMessages}. */
-  MismatchedCallException meet(List<CollectiveCall> messages) {
+  /**
+   * Exchanges messages round by round. See {@link org.gradientsync.spi.RankGroup#exchange}.
+   *
+   * @param body moves the elements of the messages of a round that match
+   */
+  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+    MismatchedCallException failure = null;
+    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
+      MismatchedCallException mismatch = meet(round);
+      failure = failure == null ? mismatch : failure;
+      body.accept(round);
+    }
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  /** Removes the messages that do not match. */
+  private MismatchedCallException meet(List<CollectiveCall> messages) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
     for (CollectiveCall message : messages) {
       link(message).own.put(0, calls.pairs(message), 0, Call.BYTES);

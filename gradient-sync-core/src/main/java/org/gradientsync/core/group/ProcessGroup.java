@@ -1,25 +1,14 @@
 package org.gradientsync.core.group;
 
-import java.nio.file.Path;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.core.backend.MessageRounds;
-import org.gradientsync.core.diagnosis.LocalReports;
-import org.gradientsync.core.diagnosis.RankReport;
-import org.gradientsync.core.diagnosis.RemoteReportRequest;
-import org.gradientsync.core.diagnosis.ReportFolder;
 import org.gradientsync.core.diagnosis.Reports;
-import org.gradientsync.core.diagnosis.Watch;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.matching.Arrivals;
 import org.gradientsync.core.matching.Call.Origin;
@@ -61,56 +50,35 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   private final Transport transport;
   private final Job job;
-  private final int context;
-  private final WatchedGroup watched;
-  private final RankMap ranks;
   private final GroupTransport messages;
-  private final Calls calls;
-  private final Arrivals arrivals;
+  private final WatchedGroup watched;
   private final DepartureNotices departures;
-  private final Liveness liveness;
+  private final GroupReport report;
+  private final Optional<Reports> reports;
   private final GroupState state;
   private final Wait wait;
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
-  private final Reports reports; // or null
-  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
 
   private ProcessGroup(
-      Transport transport,
-      Job job,
-      RankMap ranks,
-      int context,
-      long generation,
-      long id,
-      Timeouts timeouts) {
+      Transport transport, Job job, RankMap ranks, GroupSplit.Part part, Timeouts timeouts) {
     this.transport = transport;
     this.job = job;
-    this.ranks = ranks;
-    this.context = context;
-    GroupKey key = new GroupKey(context, id);
-    messages = new GroupTransport(transport, ranks, context);
-    calls = new Calls(job.callerThreads(), ranks.size());
-    arrivals = new Arrivals(messages, calls, id, this::isUnreachable);
+    messages = new GroupTransport(transport, ranks, part.context());
     departures =
-        DepartureNotices.of(
-            messages,
-            key,
-            transport.common(),
-            generation,
-            peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
-    liveness = new Liveness(ranks, job.liveness(), departures);
+        new DepartureNotices(
+            messages, part.generation(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
+    Liveness liveness = new Liveness(ranks, job.liveness(), departures);
+    Calls calls = new Calls(job.callerThreads(), ranks.size());
+    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness::isUnreachable);
+    GroupKey key = new GroupKey(part.context(), part.id());
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
-    Path folder = timeouts.reports().orElse(null);
+    report = new GroupReport(job, watched, this::waiting);
     reports =
-        size() == 1 || folder == null
-            ? null
-            : new Reports(
-                new ReportFolder(folder, LocalReports.of(id, nodeOf(rank())), id, rank()),
-                job.bells().of(folder),
-                reportRequest(generation),
-                watched,
-                this::report);
+        timeouts
+            .reports()
+            .filter(folder -> ranks.size() > 1)
+            .map(folder -> new Reports(folder, job.number(), watched, report::of));
     state = new GroupState(watched, departures, reports, job::isEnding);
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
@@ -119,17 +87,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     job.opened(this);
     if (isWorld()) {
       job.liveness().watchWorld(departures);
-    } else if (reports != null) {
-      Watch.add(reports, reports.asksByMessages());
     }
+    reports.ifPresent(Reports::watch);
   }
 
-  /** For other nodes. Null if there are none, or if the watch thread cannot use the transport. */
-  private RemoteReportRequest reportRequest(long generation) {
-    boolean oneNode = ranks.onNode(nodeOf(rank())).size() == size();
-    return oneNode || !transport.takesOtherThreads()
-        ? null
-        : new RemoteReportRequest(messages, liveness, generation);
+  private String waiting() {
+    return wait.state();
   }
 
   /** Casts: the library has no other implementation. */
@@ -152,18 +115,18 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    Job job = new Job(transport, ranks);
-    return new ProcessGroup(transport, job, ranks, ContextIds.WORLD, 0, 0, none);
+    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, 0, all, transport.rank());
+    return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none);
   }
 
   @Override
   public int rank() {
-    return ranks.rank();
+    return ranks().rank();
   }
 
   @Override
   public int size() {
-    return ranks.size();
+    return ranks().size();
   }
 
   @Override
@@ -171,19 +134,9 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return transport;
   }
 
-  /** How long a call waits for another rank; more than zero. */
-  public Duration timeout() {
-    return timeouts().timeout();
-  }
-
   @Override
   public Timeouts timeouts() {
     return wait.timeouts();
-  }
-
-  /** The node of a rank. See {@link Transport#nodeOf}. */
-  public int nodeOf(int peer) {
-    return ranks.nodeOf(peer);
   }
 
   @Override
@@ -206,42 +159,29 @@ public final class ProcessGroup implements RankGroup, Job.Member {
    * @return the new group, or null
    */
   public synchronized ProcessGroup split(Origin origin, int color, int key, Timeouts newTimeouts) {
-    Objects.requireNonNull(newTimeouts, "timeouts");
     if (isWorld()) {
       wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
-    GroupSplit split =
-        new GroupSplit(watched, matcher, exchange(), job.contexts(), job.bells(), origin);
-    GroupSplit.Part part = split.agree(color, key);
+    GroupSplit.Part part =
+        new GroupSplit(watched, matcher, exchange(), job, origin).agree(color, key);
     if (part == null) {
       return null;
     }
-    return new ProcessGroup(
-        transport,
-        job,
-        new RankMap(transport, ranks.worldRanks(part.peers()), part.rank()),
-        part.context(),
-        part.generation(),
-        part.id(),
-        newTimeouts);
+    RankMap ranks = new RankMap(transport, ranks().worldRanks(part.peers()), part.rank());
+    return new ProcessGroup(transport, job, ranks, part, newTimeouts);
   }
 
   public RankMap ranks() {
-    return ranks;
+    return watched.ranks();
   }
 
   public GroupTransport messages() {
     return messages;
   }
 
-  /** A random number that is the same on all ranks, and 0 for the world. */
-  public long id() {
-    return watched.key().id();
-  }
-
   /** This rank's number in the job. */
   public int worldRank() {
-    return ranks.worldRank(rank());
+    return ranks().worldRank(rank());
   }
 
   /** This rank's number among all ranks of the job on its node. */
@@ -265,11 +205,11 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   /** The calls of this rank. Any thread may get them. */
   public Calls calls() {
-    return calls;
+    return watched.calls();
   }
 
   public Arrivals arrivals() {
-    return arrivals;
+    return watched.arrivals();
   }
 
   public CallMatcher matcher() {
@@ -278,22 +218,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public DeviceCalls deviceCalls() {
-    return calls;
+    return watched.calls();
   }
 
   @Override
   public void finished() {
-    calls.log().finished();
-  }
-
-  /**
-   * Announces at the next rendezvous that this rank has found an element that is not finite. All
-   * ranks then throw.
-   *
-   * @param index of the first such element, or a negative number if there is none
-   */
-  public void found(long index) {
-    matcher.found(index);
+    calls().log().finished();
   }
 
   @Override
@@ -301,11 +231,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     run(Origin.SYNC, call, null, body);
   }
 
-  /**
-   * As above, for calls of other origins.
-   *
-   * @param payload this rank's contributions, sent with the call, or null
-   */
+  /** As above, for calls of other origins, with a payload that is sent with the call, or null. */
   public synchronized void run(
       Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
     meet(origin, call, payload);
@@ -356,20 +282,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   @Override
   public synchronized void exchange(
       List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    MismatchedCallException failure = null;
-    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
-      MismatchedCallException mismatch = messageMatcher.meet(round);
-      failure = failure == null ? mismatch : failure;
-      end(round, body);
-    }
-    if (failure != null) {
-      throw failure;
-    }
+    messageMatcher.exchange(messages, round -> end(round, body));
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
   public synchronized void countFromHere() {
-    calls.countFromHere();
+    calls().countFromHere();
   }
 
   @Override
@@ -379,12 +297,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public String name(int peer) {
-    return ranks.name(peer);
+    return ranks().name(peer);
   }
 
   @Override
   public String names(List<Integer> peers) {
-    return ranks.names(peers);
+    return ranks().names(peers);
   }
 
   @Override
@@ -397,37 +315,14 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return state.timedOut(message);
   }
 
-  private List<String> report(String why) {
-    List<Supplier<List<String>>> all = new ArrayList<>(states);
-    all.addAll(job.statesOfOthers(this));
-    String waiting = wait.state();
-    return RankReport.of(
-        RankReport.summary(ranks.placeOf(rank()), why, waiting, calls.log(), calls.caller()),
-        calls.log().lines(),
-        all);
-  }
-
   @Override
   public List<String> lines() {
-    String waiting = wait.state();
-    List<String> lines = new ArrayList<>();
-    lines.add("");
-    lines.add(
-        "communicator "
-            + context
-            + ", rank "
-            + rank()
-            + " of "
-            + size()
-            + ": "
-            + (waiting.isEmpty() ? "waits for nobody" : waiting));
-    calls.log().lines().forEach(line -> lines.add("  " + line));
-    return lines;
+    return report.lines();
   }
 
   @Override
   public void addState(Supplier<List<String>> state) {
-    states.add(state);
+    report.add(state);
   }
 
   @Override
@@ -447,17 +342,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public boolean isAlive(int peer) {
-    return liveness.isAlive(peer);
-  }
-
-  /** Whether a rank must be sent nothing, because it has left or is gone. */
-  public boolean isUnreachable(int peer) {
-    return liveness.isUnreachable(peer);
+    return watched.liveness().isAlive(peer);
   }
 
   @Override
   public String whyLeft(int peer) {
-    return liveness.whyLeft(peer);
+    return watched.liveness().whyLeft(peer);
   }
 
   @Override
@@ -494,10 +384,10 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     if (!state.close()) {
       return;
     }
-    stopWatching();
+    reports.ifPresent(Reports::stopWatching);
     try {
       if (!isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", liveness::isUnreachable);
+        departures.send(Departure.CLOSED, "", watched.liveness()::isUnreachable);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -507,19 +397,13 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     }
     Resources.closeAll( // one failure does not skip the rest
         departures,
-        reports,
-        arrivals,
+        reports.orElse(null),
+        watched.arrivals(),
         messageMatcher,
-        () -> job.closed(this, context, !state.isBroken()),
+        () -> job.closed(this, !state.isBroken()),
         () -> job.deadlockDetector().forget(watched.key()),
         isWorld() ? job.deadlockDetector() : null,
         isWorld() ? transport : null);
-  }
-
-  private void stopWatching() {
-    if (reports != null) {
-      Watch.remove(reports);
-    }
   }
 
   /**
@@ -537,12 +421,9 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public boolean leave(Departure departure, String reason) {
-    stopWatching();
-    if (reports != null) {
-      reports.silence();
-    }
+    reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, liveness::isGone);
+    departures.send(departure, reason, watched.liveness()::isGone);
     return sound;
   }
 
@@ -551,33 +432,22 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return job.isEnding();
   }
 
-  /**
-   * Why the job ends, if another rank has given a reason. Takes no lock: called when the process
-   * ends.
-   *
-   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
-   *     empty text
-   */
+  /** See {@link Liveness#endedBy}. Takes no lock: called when the process ends. */
   public String endedBy() {
-    return liveness.endedBy();
+    return watched.liveness().endedBy();
   }
 
-  /**
-   * The other ranks that have neither left nor died, as far as this rank knows. Takes no lock:
-   * called when the process ends.
-   */
+  /** See {@link Liveness#staying}. Takes no lock: called when the process ends. */
   public List<Integer> staying() {
-    return ranks.all().stream()
-        .filter(peer -> peer != rank() && !liveness.isUnreachable(peer))
-        .toList();
+    return watched.liveness().staying();
   }
 
   /** Whether no rank is known to have died. */
   public boolean isComplete() {
-    return liveness.isComplete();
+    return watched.liveness().isComplete();
   }
 
-  boolean isWorld() {
-    return context == ContextIds.WORLD;
+  private boolean isWorld() {
+    return watched.key().context() == ContextIds.WORLD;
   }
 }

@@ -1,7 +1,5 @@
 package org.gradientsync.core.local;
 
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
@@ -12,7 +10,6 @@ public final class LocalGroup {
   public static final int CALLER = -1;
 
   private final Mailbox[][] mailboxes;
-  private final ConcurrentMap<Object, Object> common = new ConcurrentHashMap<>();
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
   private volatile boolean ended; // true once the failed rank has closed its sync
@@ -28,10 +25,6 @@ public final class LocalGroup {
 
   int size() {
     return mailboxes.length;
-  }
-
-  ConcurrentMap<Object, Object> common() {
-    return common;
   }
 
   Mailbox mailbox(int sender, int receiver) {

@@ -1,8 +1,6 @@
 package org.gradientsync.core.local;
 
 import java.nio.ByteBuffer;
-import java.util.Optional;
-import java.util.concurrent.ConcurrentMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -42,11 +40,6 @@ public final class LocalTransport implements Transport {
   @Override
   public String placeOf(int other) {
     return "thread=rank-" + other;
-  }
-
-  @Override
-  public Optional<ConcurrentMap<Object, Object>> common() {
-    return Optional.of(group.common());
   }
 
   @Override

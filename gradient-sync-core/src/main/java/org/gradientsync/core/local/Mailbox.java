@@ -11,7 +11,7 @@ import org.gradientsync.spi.Message;
  */
 public final class Mailbox {
   private final LocalGroup group;
-  private Letter first; // a list of sends and receives, of which no two match
+  private volatile Letter first; // a list of sends and receives, of which no two match
 
   Mailbox(LocalGroup group) {
     this.group = group;
@@ -106,6 +106,9 @@ public final class Mailbox {
    * @return false if there is none
    */
   boolean take(ByteBuffer memory, int tag) {
+    if (first == null) {
+      return false; // a rank that waits looks often
+    }
     Letter send;
     synchronized (this) {
       send = takeOldest(true, tag);

@@ -8,6 +8,7 @@ import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Neighbours;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -42,7 +43,7 @@ public final class Arrivals implements AutoCloseable {
     pairs = new Pairs(ranks.size());
     notices = new ArrivalNotices(transport, id, unreachable);
     rendezvous =
-        transport.reachesAll()
+        Neighbours.areAll(transport.size())
             ? new MessageRendezvous(transport, Channel.CALLS, 0)
             : NodesRendezvous.ofLeaders(transport, notices, false);
   }
@@ -84,7 +85,7 @@ public final class Arrivals implements AutoCloseable {
    */
   public void useInlinePayload() {
     useRendezvous(
-        transport.reachesAll()
+        Neighbours.areAll(transport.size())
             ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
             : NodesRendezvous.ofLeaders(transport, notices, true));
   }

@@ -3,7 +3,6 @@ package org.gradientsync.core.matching;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.regex.Pattern;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -137,18 +136,6 @@ public final class Call {
   private static final int FIRST_ELEMENT = 100;
   private static final int KIND_BITS = 8; // below the origin
 
-  /** The beginning of the name of a bucket of a sync's later bucket sets. */
-  private static final String LATER_SET = "(buckets \\d+, )?";
-
-  /**
-   * A bucket that is the first of a step, or may be: long names are shortened. Buckets that allow
-   * uneven steps have other names.
-   */
-  private static final Pattern FIRST_BUCKET = Pattern.compile(LATER_SET + "bucket(?! [1-9])");
-
-  private static final Pattern ANY_BUCKET =
-      Pattern.compile("(weights of )?" + LATER_SET + "(uneven )?bucket");
-
   private Call() {}
 
   /** The element code of a data type. */
@@ -267,7 +254,8 @@ public final class Call {
     return NAMES + which * NAME_FIELDS;
   }
 
-  private static String text(ByteBuffer call, int which) {
+  /** The name of a buffer, or an empty text. */
+  static String text(ByteBuffer call, int which) {
     return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
   }
 
@@ -333,13 +321,13 @@ public final class Call {
   }
 
   /** The kind of a call, or null if it is invalid. */
-  private static Kind kind(ByteBuffer call) {
+  static Kind kind(ByteBuffer call) {
     int kind = call.getInt(KIND) & (1 << KIND_BITS) - 1;
     return kind < KINDS.length ? KINDS[kind] : null;
   }
 
   /** The origin of a call, or null if it is invalid. */
-  private static Origin origin(ByteBuffer call) {
+  static Origin origin(ByteBuffer call) {
     int origin = call.getInt(KIND) >>> KIND_BITS;
     return origin < ORIGINS.length ? ORIGINS[origin] : null;
   }
@@ -352,34 +340,6 @@ public final class Call {
   /** Whether a call of a sync has this kind. */
   static boolean isOfSync(ByteBuffer call, Kind kind) {
     return origin(call) == Origin.SYNC && kind(call) == kind;
-  }
-
-  /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
-  static boolean mayBeginStep(ByteBuffer call) {
-    return (isOfSync(call, Kind.ALL_REDUCE) || isOfSync(call, Kind.REDUCE_SCATTER))
-        && FIRST_BUCKET.matcher(text(call, INPUT)).lookingAt();
-  }
-
-  /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
-  static boolean mayFollowSteps(ByteBuffer call) {
-    if (!isValid(call)) {
-      return true;
-    }
-    return switch (origin(call)) {
-      case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
-      case REGISTER -> !isOfBucket(call);
-      case SYNC ->
-          switch (kind(call)) {
-            case ALL_REDUCE -> false;
-            case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
-            default -> true;
-          };
-      default -> true;
-    };
-  }
-
-  private static boolean isOfBucket(ByteBuffer call) {
-    return ANY_BUCKET.matcher(text(call, INPUT)).lookingAt();
   }
 
   private static long count(ByteBuffer call) {

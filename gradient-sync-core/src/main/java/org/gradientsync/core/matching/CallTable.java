@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.gradientsync.core.ranks.RankRanges;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /** Tables of what each rank asked for, for error messages after a rendezvous. */
 public final class CallTable {
@@ -19,6 +20,18 @@ public final class CallTable {
   /** A bucket that allows uneven steps, or is not the first of a step. */
   private static final Pattern LATER_BUCKET =
       Pattern.compile("\\[\\d+] \"(buckets \\d+, )?(uneven|bucket [1-9])");
+
+  /** The beginning of the name of a bucket of a sync's later bucket sets. */
+  private static final String LATER_SET = "(buckets \\d+, )?";
+
+  /**
+   * A bucket that is the first of a step, or may be: long names are shortened. Buckets that allow
+   * uneven steps have other names.
+   */
+  private static final Pattern FIRST_BUCKET = Pattern.compile(LATER_SET + "bucket(?! [1-9])");
+
+  private static final Pattern ANY_BUCKET =
+      Pattern.compile("(weights of )?" + LATER_SET + "(uneven )?bucket");
 
   /** The number of ranks up to which each has a line, and the maximum number of lines above. */
   private static final int LINES = 16;
@@ -83,10 +96,38 @@ public final class CallTable {
     boolean begin = false;
     boolean follow = false;
     for (int peer = 0; peer < size; peer++) {
-      begin |= Call.mayBeginStep(rendezvous.call(peer));
-      follow |= Call.mayFollowSteps(rendezvous.call(peer));
+      begin |= mayBeginStep(rendezvous.call(peer));
+      follow |= mayFollowSteps(rendezvous.call(peer));
     }
     return begin && follow;
+  }
+
+  /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
+  private static boolean mayBeginStep(ByteBuffer call) {
+    return (Call.isOfSync(call, Kind.ALL_REDUCE) || Call.isOfSync(call, Kind.REDUCE_SCATTER))
+        && FIRST_BUCKET.matcher(Call.text(call, Call.INPUT)).lookingAt();
+  }
+
+  /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
+  private static boolean mayFollowSteps(ByteBuffer call) {
+    if (!Call.isValid(call)) {
+      return true;
+    }
+    return switch (Call.origin(call)) {
+      case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
+      case REGISTER -> !isOfBucket(call);
+      case SYNC ->
+          switch (Call.kind(call)) {
+            case ALL_REDUCE -> false;
+            case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
+            default -> true;
+          };
+      default -> true;
+    };
+  }
+
+  private static boolean isOfBucket(ByteBuffer call) {
+    return ANY_BUCKET.matcher(Call.text(call, Call.INPUT)).lookingAt();
   }
 
   /**

@@ -116,11 +116,6 @@ public final class FlightRecorder {
     return System.nanoTime() - (isOver(0) ? ended.get(at) : began[at]);
   }
 
-  /** Whether no call has begun or finished for longer than this. */
-  public boolean isQuietFor(long nanos) {
-    return count == 0 || sinceLast() > nanos;
-  }
-
   /** The recorded calls, oldest first. */
   public List<String> lines() {
     long now = System.nanoTime();

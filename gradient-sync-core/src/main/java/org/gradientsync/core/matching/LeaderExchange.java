@@ -1,8 +1,7 @@
 package org.gradientsync.core.matching;
 
 import java.nio.ByteBuffer;
-import java.util.List;
-import java.util.stream.IntStream;
+import java.util.Arrays;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -58,11 +57,14 @@ final class LeaderExchange implements AutoCloseable {
     }
 
     private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
-      return IntStream.range(first, first + blocks)
-          .mapToObj(node -> layout.ranksOf(node % layout.nodes()))
-          .flatMap(List::stream)
-          .mapToInt(Integer::intValue)
-          .toArray();
+      int[] ranks = new int[layout.ranks()];
+      int count = 0;
+      for (int node = first; node < first + blocks; node++) {
+        for (int rank : layout.ranksOf(node % layout.nodes())) {
+          ranks[count++] = rank;
+        }
+      }
+      return Arrays.copyOf(ranks, count);
     }
 
     void send(GatheredCalls calls, int slot, int payload) {

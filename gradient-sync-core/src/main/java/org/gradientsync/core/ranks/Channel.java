@@ -23,21 +23,17 @@ public final class Channel {
   /** The all-gather half of an all-reduce. */
   public static final int GATHER = 4;
 
-  public static final int REPORT_REQUEST = 5;
-
-  public static final int REPORT = 6;
-
   /** The probes of the deadlock detector; in the world group only. */
-  public static final int PROBE = 7;
+  public static final int PROBE = 5;
 
   /** Calls with an inline payload. */
-  public static final int PAYLOAD = 8;
+  public static final int PAYLOAD = 6;
 
   /** The calls that the leaders of nodes gather. */
-  public static final int GATHERED_CALLS = 9;
+  public static final int GATHERED_CALLS = 7;
 
   /** Notices of ranks that have arrived at a late call. */
-  public static final int ARRIVALS = 10;
+  public static final int ARRIVALS = 8;
 
   /** In the place of a user's tag, for messages on device memory. */
   public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;

@@ -35,11 +35,6 @@ public final class GroupTransport {
     return ranks.size();
   }
 
-  /** Whether each rank may send to all others: they are few, or threads that need no connection. */
-  public boolean reachesAll() {
-    return Neighbours.areAll(size()) || transport.common().isPresent();
-  }
-
   /**
    * Prepares a message to a rank of the group. See {@link Transport#sender}.
    *

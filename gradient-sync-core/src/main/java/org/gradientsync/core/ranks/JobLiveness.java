@@ -1,6 +1,5 @@
 package org.gradientsync.core.ranks;
 
-import java.util.BitSet;
 import org.gradientsync.spi.Transport;
 
 /**
@@ -9,7 +8,6 @@ import org.gradientsync.spi.Transport;
  */
 public final class JobLiveness {
   private final Transport transport;
-  private final BitSet dead = new BitSet();
   private volatile DepartureNotices world; // null when the world is not open
 
   public JobLiveness(Transport transport) {
@@ -23,20 +21,12 @@ public final class JobLiveness {
 
   /** Whether a rank of the job is not known to have died. */
   public boolean isAlive(int worldRank) {
-    return transport.isAlive(worldRank) && !hasDied(worldRank);
+    return transport.isAlive(worldRank);
   }
 
   /** Whether a rank of the job has died, or has left the job with a reason. */
   public boolean isGone(int worldRank) {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();
-  }
-
-  synchronized void noteDeath(int worldRank) {
-    dead.set(worldRank);
-  }
-
-  private synchronized boolean hasDied(int worldRank) {
-    return dead.get(worldRank);
   }
 
   /** The reason with which a rank left the job, or an empty text. */

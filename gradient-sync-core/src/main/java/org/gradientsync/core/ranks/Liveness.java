@@ -1,5 +1,6 @@
 package org.gradientsync.core.ranks;
 
+import java.util.List;
 import org.gradientsync.GradientSyncException;
 
 /**
@@ -29,16 +30,6 @@ public final class Liveness {
       complete &= isAlive(peer);
     }
     return complete;
-  }
-
-  /** Records the death of a rank that ranks of its own node have observed. */
-  public void noteDeath(int peer) {
-    job.noteDeath(ranks.worldRank(peer));
-  }
-
-  /** Receives departure notices, and passes them on. */
-  public void readNotices() {
-    departures.read();
   }
 
   /** Whether another rank is known to have died without a departure notice. */
@@ -81,7 +72,12 @@ public final class Liveness {
     return silent ? departures.departure(peer).text() : reason;
   }
 
-  /** The first rank that has left with a reason, and the reason; or an empty text. */
+  /**
+   * The first rank that has left with a reason, and the reason.
+   *
+   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
+   *     empty text
+   */
   public String endedBy() {
     for (int peer = 0; peer < ranks.size(); peer++) {
       String reason = departures.reason(peer);
@@ -90,5 +86,12 @@ public final class Liveness {
       }
     }
     return "";
+  }
+
+  /** The other ranks that have neither left nor died, as far as this rank knows. */
+  public List<Integer> staying() {
+    return ranks.all().stream()
+        .filter(peer -> peer != ranks.rank() && !isUnreachable(peer))
+        .toList();
   }
 }

@@ -4,29 +4,30 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.IntUnaryOperator;
+import java.util.stream.IntStream;
 
 /**
  * How the ranks of a group lie on nodes. Nodes are numbered in the order of their first rank. It
  * depends only on the placement, so all ranks compute the same.
  */
 public final class NodeLayout {
-  private final RankMap ranks;
-  private final List<List<Integer>> nodes = new ArrayList<>();
+  private final int rank;
+  private final List<List<Integer>> nodes;
   private final int[] nodeOf;
   private final int[] localRanks;
 
-  public NodeLayout(RankMap ranks) {
-    this(ranks, ranks::nodeOf);
+  private NodeLayout(int rank, List<List<Integer>> nodes, int[] nodeOf, int[] localRanks) {
+    this.rank = rank;
+    this.nodes = nodes;
+    this.nodeOf = nodeOf;
+    this.localRanks = localRanks;
   }
 
-  private NodeLayout(RankMap ranks, IntUnaryOperator idOfNode) {
-    this.ranks = ranks;
-    nodeOf = new int[ranks.size()];
-    localRanks = new int[ranks.size()];
+  public NodeLayout(RankMap ranks) {
+    this(ranks.rank(), new ArrayList<>(), new int[ranks.size()], new int[ranks.size()]);
     Map<Integer, Integer> ids = new HashMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
-      int node = ids.computeIfAbsent(idOfNode.applyAsInt(peer), id -> ids.size());
+      int node = ids.computeIfAbsent(ranks.nodeOf(peer), id -> ids.size());
       if (node == nodes.size()) {
         nodes.add(new ArrayList<>());
       }
@@ -38,7 +39,14 @@ public final class NodeLayout {
 
   /** As if each rank were alone on its node. */
   public static NodeLayout ofSingles(RankMap ranks) {
-    return new NodeLayout(ranks, peer -> peer);
+    List<List<Integer>> nodes = ranks.all().stream().map(List::of).toList();
+    int[] all = IntStream.range(0, ranks.size()).toArray();
+    return new NodeLayout(ranks.rank(), nodes, all, new int[ranks.size()]);
+  }
+
+  /** The number of ranks. */
+  public int ranks() {
+    return nodeOf.length;
   }
 
   /** The number of nodes, 1 or more. */
@@ -48,7 +56,7 @@ public final class NodeLayout {
 
   /** This rank's node. */
   public int node() {
-    return nodeOf(ranks.rank());
+    return nodeOf(rank);
   }
 
   /** The node of a rank. */
@@ -63,7 +71,7 @@ public final class NodeLayout {
 
   /** This rank's number on its node. */
   public int localRank() {
-    return localRank(ranks.rank());
+    return localRank(rank);
   }
 
   /** The number of a rank on its node. */

@@ -649,7 +649,7 @@ final class GradientSyncImpl extends GradientSync implements BucketSync, CallGro
       return;
     }
     if (given.kind() != Kind.ALL_REDUCE || !reducer.checksFinite()) {
-      group.found(device.firstNotFinite(given.in()));
+      group.matcher().found(device.firstNotFinite(given.in()));
     }
   }
 

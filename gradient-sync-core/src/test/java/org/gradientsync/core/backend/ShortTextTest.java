@@ -19,7 +19,6 @@ class ShortTextTest {
     ByteBuffer memory = ByteBuffer.allocate(16);
     ShortText.put(memory, 4, 8, "a\n\u001b[2Jbcdefgh");
     assertEquals("a  [2Jbc", ShortText.get(memory, 4, 8));
-    assertEquals("a  [2Jbc", ShortText.cut("a\n\u001b[2Jbcdefgh", 8));
     assertEquals(0, memory.getInt(0));
     assertEquals(0, memory.getInt(12));
   }

@@ -223,7 +223,7 @@ class InlinePayloadTest {
           try (DeviceBuffer buffer = rank.allocate(5)) {
             rank.sum(buffer, 0);
             if (rank.group().rank() == 1) {
-              rank.group().found(3);
+              rank.group().matcher().found(3);
             }
             NotFiniteException e =
                 assertThrows(

@@ -173,7 +173,7 @@ class NodesRendezvousTest {
               DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5)) {
             int last = nodes.length - 1;
             if (group.rank() == last) {
-              group.found(3);
+              group.matcher().found(3);
             }
             String message =
                 assertThrows(

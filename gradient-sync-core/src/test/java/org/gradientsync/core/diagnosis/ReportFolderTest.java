@@ -3,44 +3,71 @@ package org.gradientsync.core.diagnosis;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.file.FileSystem;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What ranks leave for each other in a folder of reports. */
-@Timeout(60)
 class ReportFolderTest {
-  private static final long ID = 0x123456789abcdefL;
+  private static final long GROUP = 0x123456789abcdefL;
 
   @TempDir Path base;
+  private final long job = ThreadLocalRandom.current().nextLong();
 
   @Test
-  void aReportThatCannotBeWrittenLeavesAReason() throws Exception {
-    ReportFolder full = new ReportFolder(base, new LocalReports(), ID, 1);
+  void aRequestIsSeenByAllGroupsOfTheJobAndMeantForOne() {
+    ReportFolder own = folder(base);
+    ReportFolder other = new ReportFolder(base, job, -7);
+    assertEquals(own.places(), other.places());
+    assertFalse(own.places().stream().anyMatch(ReportFolder::isThere));
+    Path where = own.ask();
+    assertEquals(where, folder(base).where());
+    assertTrue(other.places().stream().anyMatch(ReportFolder::isThere));
+    assertNull(other.where());
+    assertNull(new ReportFolder(base, job + 1, GROUP).where());
+  }
+
+  @Test
+  void aLinkInThePlaceOfTheFolderIsNoRequest() throws Exception {
+    Path elsewhere = Files.createDirectory(base.resolve("elsewhere"));
+    Files.createSymbolicLink(folder(base).places().get(0), elsewhere);
+    assertFalse(folder(base).places().stream().anyMatch(ReportFolder::isThere));
+    Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+    Path where = folder(base).ask();
+    assertTrue(where.startsWith(temporary.toAbsolutePath()), where::toString);
+    Files.delete(where);
+    Files.delete(where.getParent());
+  }
+
+  @Test
+  void aReportThatCannotBeWrittenIsNoReport() throws Exception {
+    ReportFolder full = folder(base);
     Path where = full.ask();
     Files.createSymbolicLink(where.resolve("rank-1.txt.part"), Path.of("/dev/full"));
-    ReportFolder other = new ReportFolder(base, new LocalReports(), ID, 0);
-    assertNull(other.firstLine(1));
-    full.answer(() -> List.of("a line"));
-    while (!other.has(1)) {
-      Thread.sleep(1); // ends when the test times out
-    }
-    String line = other.firstLine(1);
-    assertTrue(line.startsWith("could not write its report: "), line);
-    assertTrue(line.contains("No space left on device"), line);
-    other.answer(() -> List.of("another"));
-    while (!full.has(0)) {
-      Thread.sleep(1); // ends when the test times out
-    }
-    assertEquals("another", full.firstLine(0));
+    assertThrows(IOException.class, () -> full.write(1, List.of("a line")));
+    assertFalse(folder(base).has(1));
+    assertNull(folder(base).firstLine(1));
+  }
+
+  @Test
+  void aLineForARankReplacesNoReport() throws Exception {
+    ReportFolder folder = folder(base);
+    folder.ask();
+    folder.write(1, List.of("its own", "more"));
+    folder.writeOnce(1, "has died");
+    folder.writeOnce(2, "has died");
+    assertEquals("its own", folder.firstLine(1));
+    assertEquals("has died", folder.firstLine(2));
   }
 
   /** As on Windows: a zip file is a file system without POSIX permissions. */
@@ -50,24 +77,21 @@ class ReportFolderTest {
         FileSystems.newFileSystem(base.resolve("reports.zip"), Map.of("create", "true"))) {
       assertFalse(zip.supportedFileAttributeViews().contains("posix"));
       Path there = zip.getPath("/reports");
-      ReportFolder own = new ReportFolder(there, new LocalReports(), ID, 1);
+      ReportFolder own = folder(there);
       Path where = own.ask();
-      assertEquals(there, where.getParent());
-      own.answer(() -> List.of("a line", "more"));
-      ReportFolder other = new ReportFolder(there, new LocalReports(), ID, 0);
-      while (!other.has(1)) {
-        Thread.sleep(1); // ends when the test times out
-      }
+      assertEquals(there, where.getParent().getParent());
+      own.write(1, List.of("a line", "more"));
+      ReportFolder other = folder(there);
+      assertTrue(other.has(1));
       assertEquals("a line", other.firstLine(1));
-      assertTrue(other.leaveSummaryTo(0, "rank 0"));
-      assertFalse(own.leaveSummaryTo(1, "rank 1"));
-      assertEquals(0, own.summarizer());
-      other.writeSummary(List.of("all"));
+      assertTrue(other.writeSummary(List.of("all")));
+      assertFalse(own.writeSummary(List.of("another")));
+      assertTrue(own.hasSummary());
       assertEquals("all\n", Files.readString(where.resolve("summary.txt")));
-      Bell bell = new Bell(there, ID, 0, 2);
-      bell.ring(ID);
-      assertTrue(Files.isDirectory(bell.place()), "rings there");
-      bell.silence(ID);
     }
+  }
+
+  private ReportFolder folder(Path where) {
+    return new ReportFolder(where, job, GROUP);
   }
 }

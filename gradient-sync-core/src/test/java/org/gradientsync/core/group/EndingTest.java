@@ -15,10 +15,9 @@ import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** What happens to calls when the process of one rank ends. */
 @Timeout(60)
@@ -30,18 +29,13 @@ class EndingTest {
     void end(ProcessGroup group, GroupCommunicator communicator) throws Exception;
   }
 
-  /**
-   * Ends rank 1. Rank 0 is notified in its next call, or after a call that rank 1 had reached.
-   *
-   * @param messages whether notices travel by messages, as between processes
-   */
-  private static void run(boolean messages, Ending ending) {
+  /** Ends rank 1. Rank 0 is notified in its next call, or after a call that rank 1 had reached. */
+  private static void run(Ending ending) {
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         own -> {
-          ProcessGroup world =
-              messages ? ProcessGroup.world(new OtherWorld()) : LocalWorld.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             if (group.rank() == 1) {
@@ -56,8 +50,7 @@ class EndingTest {
                   communicator.barrier();
                 };
             String message = assertThrows(RankLostException.class, calls).getMessage();
-            String rank = messages ? "rank 1" : "rank 1 (thread=rank-1)";
-            assertTrue(message.startsWith(rank + " has left: it closed"), message);
+            assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
           }
         });
   }
@@ -68,22 +61,18 @@ class EndingTest {
     assertTrue(e.getMessage().startsWith("this process is ending: rank=1, in="), e.getMessage());
   }
 
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void laterCallsThrow(boolean messages) {
+  @Test
+  void laterCallsThrow() {
     run(
-        messages,
         (group, communicator) -> {
           assertTrue(group.leaveAll(Departure.CLOSED, ""));
           assertEnding(communicator);
         });
   }
 
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void waitingCallsThrow(boolean messages) {
+  @Test
+  void waitingCallsThrow() {
     run(
-        messages,
         (group, communicator) -> {
           Thread hook =
               new Thread(
@@ -101,11 +90,9 @@ class EndingTest {
   }
 
   /** The process's shutdown hook may be slow, and the others must still be notified. */
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void groupsClosedWhileTheProcessEndsSendDepartureNotices(boolean messages) {
+  @Test
+  void groupsClosedWhileTheProcessEndsSendDepartureNotices() {
     run(
-        messages,
         (group, communicator) -> {
           Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
           synchronized (group.job().deadlockDetector()) { // leaving must close it

@@ -28,34 +28,24 @@ class GivenUpTest {
   private static final int FAILED = 1;
 
   static Stream<Arguments> failures() {
-    return Stream.of(true, false)
-        .flatMap(
-            messages ->
-                Stream.of(
-                    Arguments.of(messages, new OutOfMemoryError("heap"), FAILED),
-                    Arguments.of(messages, new IllegalStateException("a bug"), FAILED),
-                    Arguments.of(messages, new UnavailableException("no denormals"), FAILED),
-                    Arguments.of(
-                        messages, new InternalError("a file is gone"), RankLostException.EXIT_CODE),
-                    Arguments.of(
-                        messages, new DeviceException("ECC", 214), RankLostException.EXIT_CODE),
-                    Arguments.of(messages, null, RankLostException.EXIT_CODE)));
+    return Stream.of(
+        Arguments.of(new OutOfMemoryError("heap"), FAILED),
+        Arguments.of(new IllegalStateException("a bug"), FAILED),
+        Arguments.of(new UnavailableException("no denormals"), FAILED),
+        Arguments.of(new InternalError("a file is gone"), RankLostException.EXIT_CODE),
+        Arguments.of(new DeviceException("ECC", 214), RankLostException.EXIT_CODE),
+        Arguments.of(null, RankLostException.EXIT_CODE));
   }
 
-  /**
-   * Only a failure that may not come again is worth a restart.
-   *
-   * @param messages whether notices travel by messages, as between processes
-   */
+  /** Only a failure that may not come again is worth a restart. */
   @ParameterizedTest
   @MethodSource("failures")
-  void allRanksEndWithTheSameCode(boolean messages, Throwable cause, int code) {
+  void allRanksEndWithTheSameCode(Throwable cause, int code) {
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         own -> {
-          ProcessGroup world =
-              messages ? ProcessGroup.world(new OtherWorld()) : LocalWorld.current().orElseThrow();
+          ProcessGroup world = LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
             GroupCommunicator communicator = new GroupCommunicator(group);
             communicator.barrier();

@@ -9,7 +9,6 @@ import java.util.HashSet;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;
@@ -66,26 +65,6 @@ class ProcessGroupCloseTest {
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);
           assertTrue(transport.closed);
-        });
-  }
-
-  /** Threads keep their departure notices in a shared map. */
-  @Test
-  void theLastRankRemovesTheSharedState() {
-    LocalRanks.run(
-        3,
-        sync -> {
-          ProcessGroup world = LocalWorld.current().orElseThrow();
-          Set<Object> common = world.transport().common().orElseThrow().keySet();
-          sync.barrier();
-          Set<Object> before = Set.copyOf(common);
-          sync.barrier();
-          ProcessGroup group = world.split(0, 0, world.timeouts());
-          assertTrue(common.contains(group.watched().key()));
-          sync.barrier();
-          group.close();
-          sync.barrier();
-          assertEquals(before, Set.copyOf(common));
         });
   }
 }

@@ -1,0 +1,131 @@
+package org.gradientsync.core.diagnosis;
+
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.matching.Pairs;
+import org.gradientsync.core.matching.WaitPhase;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Timeouts;
+
+/**
+ * A wait of a rank for another rank that is no longer short. A group has one object for all of
+ * them, because one thread at a time waits. Allocates nothing after construction.
+ */
+public final class LongWait {
+  final WatchedGroup group;
+  private final DeadlockDetector detector;
+  private final WaitClock clock = new WaitClock();
+  private Message message;
+  private int peer;
+  private WaitPhase phase;
+  private Timeouts timeouts;
+  private long serial;
+  private boolean left;
+
+  // For the deadlock detector:
+  long number;
+  int tag;
+  long id; // unique among the waits of this rank; 0 before the detector has looked
+  long probedAt; // by the clock
+  Probe suspected; // or null
+  long suspectedAt;
+  private boolean warned;
+
+  public LongWait(WatchedGroup group, DeadlockDetector detector) {
+    this.group = group;
+    this.detector = detector;
+  }
+
+  /**
+   * Begins a wait.
+   *
+   * @param newMessage the message that ends the wait
+   * @param newPeer the rank of the group that must do its part
+   * @param newPhase what it must do
+   * @param newNumber the call: the number of the collective, or the rounds of {@link Pairs}
+   * @param newTimeouts the group's
+   */
+  public void begin(
+      Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
+    message = newMessage;
+    peer = newPeer;
+    phase = newPhase;
+    number = newNumber;
+    timeouts = newTimeouts;
+    tag = group.arrivals().pairs().tag();
+    left = false;
+    serial++;
+    clock.restart();
+  }
+
+  /** Ends the wait. */
+  public void end() {
+    if (id != 0) {
+      detector.leave(this);
+      id = 0;
+      probedAt = 0;
+      suspected = null;
+      warned = false;
+    }
+  }
+
+  /** Distinguishes this wait from earlier ones of the group. */
+  public long serial() {
+    return serial;
+  }
+
+  /** The duration in nanoseconds when {@link #look} was last called. */
+  public long waited() {
+    return clock.waited();
+  }
+
+  /** Reads the clock; see {@link WaitClock#look}. */
+  public long look() {
+    return clock.look();
+  }
+
+  public Message message() {
+    return message;
+  }
+
+  public int peer() {
+    return peer;
+  }
+
+  public WaitPhase phase() {
+    return phase;
+  }
+
+  public Timeouts timeouts() {
+    return timeouts;
+  }
+
+  /** Whether the awaited rank has left or given up. */
+  public boolean hasLeft() {
+    return left;
+  }
+
+  public void setLeft() {
+    left = true;
+  }
+
+  /** A cycle of waits that this wait may be part of, once; otherwise null. */
+  public Probe suspicion() {
+    boolean first = suspected != null && !warned;
+    warned |= first;
+    return first ? suspected : null;
+  }
+
+  boolean isWaiting() {
+    try {
+      return !message.test();
+    } catch (GradientSyncException e) {
+      return false; // the waiting thread will see the same exception
+    }
+  }
+
+  /** The world rank that is waited for. */
+  int awaited() {
+    return group.ranks().worldRank(peer);
+  }
+}

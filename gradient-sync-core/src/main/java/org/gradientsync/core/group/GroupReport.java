@@ -1,0 +1,63 @@
+package org.gradientsync.core.group;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import org.gradientsync.core.diagnosis.RankReport;
+import org.gradientsync.core.diagnosis.WatchedGroup;
+
+/** What a rank reports about one of its groups. Any thread may ask; takes no lock. */
+final class GroupReport {
+  private final Job job;
+  private final WatchedGroup group;
+  private final Supplier<String> waiting;
+  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
+
+  /**
+   * @param waiting the rank that this one waits for, or an empty text
+   */
+  GroupReport(Job job, WatchedGroup group, Supplier<String> waiting) {
+    this.job = job;
+    this.group = group;
+    this.waiting = waiting;
+  }
+
+  /** Adds the state of a device, for example. */
+  void add(Supplier<List<String>> state) {
+    states.add(state);
+  }
+
+  /**
+   * The whole report.
+   *
+   * @param why the reason, or an empty text
+   */
+  List<String> of(String why) {
+    List<Supplier<List<String>>> all = new ArrayList<>(states);
+    all.addAll(job.statesOfOthers(group));
+    String place = group.ranks().placeOf(group.rank());
+    return RankReport.of(
+        RankReport.summary(place, why, waiting.get(), group.calls().log(), group.calls().caller()),
+        group.calls().log().lines(),
+        all);
+  }
+
+  /** The lines about this group in the report of another one. */
+  List<String> lines() {
+    String waits = waiting.get();
+    List<String> lines = new ArrayList<>();
+    lines.add("");
+    lines.add(
+        "communicator "
+            + group.key().context()
+            + ", rank "
+            + group.rank()
+            + " of "
+            + group.size()
+            + ": "
+            + (waits.isEmpty() ? "waits for nobody" : waits));
+    group.calls().log().lines().forEach(line -> lines.add("  " + line));
+    return lines;
+  }
+}
