@@ -5,7 +5,7 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.rendezvous.Call.Origin;
 
 /**
  * What the ranks find out about the averages of a step, with the same result on all of them. Ranks

@@ -3,8 +3,8 @@ package org.gradientsync.core.buckets;
 import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.core.matching.Call.Origin;
 import org.gradientsync.core.observation.Observer;
+import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 

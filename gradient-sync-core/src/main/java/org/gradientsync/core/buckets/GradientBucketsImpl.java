@@ -15,7 +15,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.backend.LayoutCheck;
-import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

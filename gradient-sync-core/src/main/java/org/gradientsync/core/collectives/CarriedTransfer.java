@@ -5,7 +5,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.SharedMemoryRendezvous;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Resources;
 

@@ -7,7 +7,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.NodesRendezvous;
+import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.Resources;
 
 /**

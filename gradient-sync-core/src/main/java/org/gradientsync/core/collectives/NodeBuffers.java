@@ -5,9 +5,9 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.Call;
-import org.gradientsync.core.matching.NodeMemory;
-import org.gradientsync.core.matching.SharedMemoryRendezvous;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.NodeMemory;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /**
  * The other ranks' buffers of a node, mapped into this process for reading. In each call, the ranks

@@ -5,9 +5,9 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.SharedFiles;
-import org.gradientsync.core.matching.Call;
-import org.gradientsync.core.matching.NodeMemory;
-import org.gradientsync.core.matching.SharedMemoryRendezvous;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.NodeMemory;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /** The ranks of this node, which read each other's buffers during a call. */
 final class NodeMates {

@@ -3,7 +3,7 @@ package org.gradientsync.core.collectives;
 import java.nio.ByteBuffer;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.NodeMemory;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerParts;

@@ -9,10 +9,10 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.SharedMemoryRendezvous;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 

@@ -2,8 +2,8 @@ package org.gradientsync.core.diagnosis;
 
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
-import org.gradientsync.core.matching.Pairs;
-import org.gradientsync.core.matching.WaitPhase;
+import org.gradientsync.core.rendezvous.Pairs;
+import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 

@@ -6,9 +6,9 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntFunction;
 import org.gradientsync.core.backend.HostBuffers;
-import org.gradientsync.core.matching.Call;
-import org.gradientsync.core.matching.WaitPhase;
 import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.WaitPhase;
 
 /**
  * A message that travels from a waiting rank to the rank that it waits for, and on from there. It

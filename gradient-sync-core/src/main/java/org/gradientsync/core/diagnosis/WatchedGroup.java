@@ -1,10 +1,10 @@
 package org.gradientsync.core.diagnosis;
 
-import org.gradientsync.core.matching.Arrivals;
-import org.gradientsync.core.matching.Calls;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.Calls;
 
 /**
  * What the deadlock detector and the reports see of a group. Any thread may read it.

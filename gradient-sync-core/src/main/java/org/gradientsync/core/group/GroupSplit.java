@@ -11,9 +11,9 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.matching.Call;
-import org.gradientsync.core.matching.Call.Origin;
 import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**

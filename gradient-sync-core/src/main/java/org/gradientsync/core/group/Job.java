@@ -8,12 +8,12 @@ import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.matching.CallerThreads;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.CallerThreads;
 import org.gradientsync.spi.Transport;
 
 /**

@@ -10,10 +10,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.matching.Arrivals;
-import org.gradientsync.core.matching.Call.Origin;
-import org.gradientsync.core.matching.Calls;
-import org.gradientsync.core.matching.InlinePayload;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.DepartureNotices;
@@ -21,6 +17,10 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.Calls;
+import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
@@ -241,7 +241,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   /**
    * As above, for a call on host memory.
    *
-   * @param element see {@link org.gradientsync.core.matching.Call#element}
+   * @param element see {@link org.gradientsync.core.rendezvous.Call#element}
    */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {

@@ -8,8 +8,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.matching.WaitPhase;
 import org.gradientsync.core.ranks.DepartureNotices;
+import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 

@@ -8,10 +8,10 @@ import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.matching.Arrivals;
-import org.gradientsync.core.matching.WaitPhase;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.WaitPhase;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.matching.Call;
+import org.gradientsync.core.rendezvous.Call;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;

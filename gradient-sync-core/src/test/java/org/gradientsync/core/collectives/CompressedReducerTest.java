@@ -31,7 +31,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.matching.FlightRecorder;
+import org.gradientsync.core.rendezvous.FlightRecorder;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;

@@ -2,7 +2,7 @@ package org.gradientsync.core.collectives;
 
 import java.util.Arrays;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.matching.LeaderRounds;
+import org.gradientsync.core.rendezvous.LeaderRounds;
 
 /**
  * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally

@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.core.matching.Call;
-import org.gradientsync.core.matching.FlightRecorder;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.FlightRecorder;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 

@@ -22,7 +22,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.matching.NodeMemory;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.local.LocalRanks;

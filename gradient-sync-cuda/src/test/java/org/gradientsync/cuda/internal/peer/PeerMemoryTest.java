@@ -20,7 +20,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.matching.NodeMemory;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;

@@ -10,7 +10,7 @@ import java.util.function.BooleanSupplier;
 import org.gradientsync.core.collectives.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.matching.NodeMemory;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;

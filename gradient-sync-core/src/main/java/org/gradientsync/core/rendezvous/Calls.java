@@ -1,9 +1,9 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.matching.Call.Origin;
+import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;

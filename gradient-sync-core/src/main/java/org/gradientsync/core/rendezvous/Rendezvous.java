@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.Message;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 /** The threads that make this rank's calls, in all groups of the job. */
 public final class CallerThreads {

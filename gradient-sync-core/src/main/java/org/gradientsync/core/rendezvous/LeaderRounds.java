@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 /**
  * With whom the leader of a node exchanges how many calls in each round of a {@link

@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 /** The event for which a rank waits. */
 public enum WaitPhase {

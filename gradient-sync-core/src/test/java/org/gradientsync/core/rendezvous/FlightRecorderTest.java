@@ -1,4 +1,4 @@
-package org.gradientsync.core.matching;
+package org.gradientsync.core.rendezvous;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
