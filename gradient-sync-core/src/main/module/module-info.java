@@ -15,9 +15,9 @@ module org.gradientsync.core {
       org.gradientsync.core.host.HostDeviceProvider;
   provides org.gradientsync.spi.ReducerProvider with
       org.gradientsync.core.local.LocalReducerProvider,
-      org.gradientsync.core.collectives.SharedMemoryReducerProvider,
-      org.gradientsync.core.collectives.TwoLevelReducerProvider,
-      org.gradientsync.core.selection.RailReducerProvider;
+      org.gradientsync.core.collectives.shared.SharedMemoryReducerProvider,
+      org.gradientsync.core.collectives.nodes.TwoLevelReducerProvider,
+      org.gradientsync.core.selection.TwoLevelGpuReducerProvider;
   provides org.gradientsync.spi.SyncProvider with
       org.gradientsync.core.sync.CoreSyncProvider;
 }

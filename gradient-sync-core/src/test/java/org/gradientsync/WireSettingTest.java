@@ -6,11 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
 import java.util.Optional;
-import org.gradientsync.core.collectives.GroupCommunicator;
-import org.gradientsync.core.collectives.OwnParts;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.core.selection.OwnParts;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;

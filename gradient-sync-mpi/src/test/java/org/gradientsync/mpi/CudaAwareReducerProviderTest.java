@@ -8,7 +8,7 @@ import static org.mockito.Mockito.when;
 
 import java.util.Map;
 import org.gradientsync.Communicator;
-import org.gradientsync.core.collectives.OwnParts;
+import org.gradientsync.core.selection.OwnParts;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.RankGroup;

@@ -9,13 +9,13 @@ import org.gradientsync.spi.Reducer;
  *
  * @param <R> the type of the other one
  */
-abstract class ForwardingReducer<R extends Reducer> implements Reducer {
-  final R other;
+public abstract class ForwardingReducer<R extends Reducer> implements Reducer {
+  public final R other;
 
   /**
    * @param other the subclass closes it
    */
-  ForwardingReducer(R other) {
+  public ForwardingReducer(R other) {
     this.other = other;
   }
 

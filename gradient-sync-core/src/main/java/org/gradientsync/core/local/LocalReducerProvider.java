@@ -1,6 +1,6 @@
 package org.gradientsync.core.local;
 
-import org.gradientsync.core.collectives.MessageReducer;
+import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;

@@ -26,7 +26,7 @@ import org.gradientsync.Synchronization;
 import org.gradientsync.core.buckets.BucketSync;
 import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.buckets.CommunicationThread;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.observation.Observer;

@@ -28,6 +28,7 @@ import org.gradientsync.Event;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;

@@ -10,7 +10,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.local.LocalRanks;

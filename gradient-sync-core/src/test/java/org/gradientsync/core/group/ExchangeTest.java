@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
 import java.util.stream.LongStream;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;

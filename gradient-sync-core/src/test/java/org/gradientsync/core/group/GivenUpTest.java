@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 import org.gradientsync.DeviceException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;

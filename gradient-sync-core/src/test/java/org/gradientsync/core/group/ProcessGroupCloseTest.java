@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.api.Test;

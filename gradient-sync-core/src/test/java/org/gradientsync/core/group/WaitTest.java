@@ -16,7 +16,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.local.LocalRanks;

@@ -3,7 +3,7 @@ package org.gradientsync.core.rendezvous;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.Map;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.local.LocalRanks;

@@ -19,7 +19,7 @@ import jcuda.Pointer;
 import org.gradientsync.DataType;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.rendezvous.NodeMemory;

@@ -19,7 +19,7 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.internal.driver.CudaApi;

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
-import org.gradientsync.core.collectives.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.rendezvous.NodeMemory;

@@ -1,0 +1,492 @@
+package org.gradientsync.core.collectives.messages;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Objects;
+import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.group.CallMatcher;
+import org.gradientsync.core.group.Exchange;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostElement;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
+
+/** The communicator of every backend, over the backend's transport. */
+public final class GroupCommunicator implements Communicator {
+  private final ProcessGroup group;
+  private final CallMatcher matcher;
+  private final Exchange exchange;
+  private final HostDevice host = new HostDevice();
+  private final MessageReducer reducer;
+  private final int localRank;
+  private final int localSize;
+  private final int nodeCount;
+  private final ByteBuffer peerSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
+  private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
+  private final ThreadLocal<Origin> composed = new ThreadLocal<>();
+  private volatile Runnable beforeCall = () -> {};
+
+  /**
+   * @param ranks the group; this communicator closes it
+   */
+  public GroupCommunicator(RankGroup ranks) {
+    group = ProcessGroup.of(ranks);
+    matcher = group.matcher();
+    exchange = group.exchange();
+    this.reducer = new MessageReducer("communicator", group, host);
+    int[] nodes = new int[group.size()];
+    for (int peer = 0; peer < nodes.length; peer++) {
+      nodes[peer] = group.ranks().nodeOf(peer);
+    }
+    int own = nodes[group.rank()];
+    localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
+    localSize = (int) Arrays.stream(nodes).filter(n -> n == own).count();
+    nodeCount = (int) Arrays.stream(nodes).distinct().count();
+  }
+
+  /**
+   * Sets an action that runs before each call that needs other ranks. It orders this communicator's
+   * calls among other calls of the same ranks.
+   *
+   * @param newBeforeCall called with no lock held; may wait and throw
+   */
+  public void beforeEachCall(Runnable newBeforeCall) {
+    beforeCall = Objects.requireNonNull(newBeforeCall, "beforeCall");
+  }
+
+  /**
+   * Makes calls of which one call of the program consists: errors and reports show that one.
+   *
+   * @param call the program's
+   * @param parts make calls of this communicator, on this thread
+   */
+  public void compose(Origin call, Runnable parts) {
+    composed.set(call);
+    try {
+      parts.run();
+    } finally {
+      composed.remove();
+    }
+  }
+
+  /** The origin to show for a call of this communicator. */
+  private Origin shown() {
+    Origin program = composed.get();
+    return program == null ? Origin.COMMUNICATOR : program;
+  }
+
+  @Override
+  public int rank() {
+    return group.rank();
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public int localRank() {
+    return localRank;
+  }
+
+  @Override
+  public int localSize() {
+    return localSize;
+  }
+
+  @Override
+  public int nodeCount() {
+    return nodeCount;
+  }
+
+  @Override
+  public Duration timeout() {
+    return group.timeouts().timeout();
+  }
+
+  @Override
+  public void barrier() {
+    barrier(Origin.SYNC);
+  }
+
+  /** A barrier of another name. */
+  public void barrier(Origin origin) {
+    beforeCall.run();
+    group.run(origin, Kind.BARRIER, Call.element((DataType) null), 0, Call.NO_ROOT, () -> {});
+  }
+
+  @Override
+  public void allReduce(Buffer data, DataType type, ReduceOp op) {
+    requireWritable(data, "data");
+    requireReducible(type, op);
+    beforeCall.run();
+    try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
+      copy.copyFrom(data);
+      reducer.run(shown(), CollectiveCall.allReduce(copy, op));
+      copy.copyTo(data);
+    }
+  }
+
+  /** The number of elements of a type in a Java buffer, which may be one of bytes. */
+  private static long elements(Buffer data, DataType type) {
+    return (long) data.remaining() * HostElement.of(data).size() / type.sizeInBytes();
+  }
+
+  @Override
+  public void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireReducible(type, op);
+    requireTimesSize(send, "send", receive, "receive");
+    beforeCall.run();
+    try (DeviceBuffer in = host.allocate(type, elements(send, type));
+        DeviceBuffer out = host.allocate(type, elements(receive, type))) {
+      in.copyFrom(send);
+      reducer.run(
+          Origin.COMMUNICATOR,
+          new CollectiveCall(Kind.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK));
+      out.copyTo(receive);
+    }
+  }
+
+  @Override
+  public void broadcast(Buffer data, int root) {
+    requireWritable(data, "data");
+    beforeCall.run();
+    group.ranks().require(root, "root");
+    run(
+        Kind.BROADCAST,
+        data,
+        root,
+        () -> {
+          int count = data.remaining();
+          for (int peer = 0; peer < size(); peer++) {
+            if (rank() == root && peer != root) {
+              exchange.send(data, data.position(), count, peer, Channel.DATA);
+            } else if (rank() != root && peer == root) {
+              exchange.receive(data, data.position(), count, root, Channel.DATA);
+            }
+          }
+        });
+  }
+
+  @Override
+  public void allGather(Buffer send, Buffer receive) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    requireTimesSize(receive, "receive", send, "send");
+    beforeCall.run();
+    run(Kind.ALL_GATHER, send, Call.NO_ROOT, () -> exchange.allGather(send, receive));
+  }
+
+  @Override
+  public void gather(Buffer send, Buffer receive, int root) {
+    requireData(send, "send");
+    group.ranks().require(root, "root");
+    if (rank() == root) {
+      requireWritable(receive, "receive");
+      requireTimesSize(receive, "receive", send, "send");
+    }
+    beforeCall.run();
+    run(
+        Kind.GATHER,
+        send,
+        root,
+        () -> {
+          int count = send.remaining();
+          if (rank() != root) {
+            exchange.send(send, send.position(), count, root, Channel.DATA);
+            return;
+          }
+          for (int peer = 0; peer < size(); peer++) {
+            int to = receive.position() + peer * count;
+            if (peer == root) {
+              HostBuffers.copy(send, send.position(), receive, to, count);
+            } else {
+              exchange.receive(receive, to, count, peer, Channel.DATA);
+            }
+          }
+        });
+  }
+
+  @Override
+  public void scatter(Buffer send, Buffer receive, int root) {
+    requireWritable(receive, "receive");
+    group.ranks().require(root, "root");
+    if (rank() == root) {
+      requireData(send, "send");
+      requireTimesSize(send, "send", receive, "receive");
+    }
+    beforeCall.run();
+    run(
+        Kind.SCATTER,
+        receive,
+        root,
+        () -> {
+          int count = receive.remaining();
+          if (rank() != root) {
+            exchange.receive(receive, receive.position(), count, root, Channel.DATA);
+            return;
+          }
+          for (int peer = 0; peer < size(); peer++) {
+            int from = send.position() + peer * count;
+            if (peer == root) {
+              HostBuffers.copy(send, from, receive, receive.position(), count);
+            } else {
+              exchange.send(send, from, count, peer, Channel.DATA);
+            }
+          }
+        });
+  }
+
+  @Override
+  public void send(Buffer data, int destination, int tag) {
+    requireData(data, "data");
+    requirePeer(destination, "destination");
+    requireTag(tag);
+    beforeCall.run();
+    synchronized (group) {
+      requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
+      exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
+      group.finished();
+    }
+  }
+
+  @Override
+  public void receive(Buffer data, int source, int tag) {
+    requireWritable(data, "data");
+    requirePeer(source, "source");
+    requireTag(tag);
+    beforeCall.run();
+    synchronized (group) {
+      requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
+      exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
+      group.finished();
+    }
+  }
+
+  @Override
+  public void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag) {
+    requireData(send, "send");
+    requireWritable(receive, "receive");
+    group.ranks().require(destination, "destination");
+    group.ranks().require(source, "source");
+    requireTag(tag);
+    if (destination == rank() && source == rank()) {
+      requireSame(send, receive);
+      group.requireUsable();
+      HostBuffers.copy(send, send.position(), receive, receive.position(), send.remaining());
+      return;
+    }
+    requirePeer(destination, "destination");
+    requirePeer(source, "source");
+    beforeCall.run();
+    synchronized (group) {
+      MismatchedCallException failure = pair(send, destination, receive, source, tag);
+      boolean own = Call.verdict(ownSend);
+      exchange.move(
+          send,
+          send.position(),
+          own && Call.verdict(peerReceive) ? send.remaining() : 0,
+          destination,
+          receive,
+          receive.position(),
+          own && Call.verdict(peerSend) ? receive.remaining() : 0,
+          source,
+          Channel.sending(tag));
+      requireFit(failure);
+      group.finished();
+    }
+  }
+
+  private void requireFit(MismatchedCallException failure) {
+    if (failure != null) {
+      group.finished();
+      throw failure;
+    }
+  }
+
+  @Override
+  public Communicator split(int color, int key) {
+    beforeCall.run();
+    ProcessGroup part = group.split(color, key, group.timeouts());
+    return part == null ? null : new GroupCommunicator(part);
+  }
+
+  @Override
+  public void close() {
+    group.close();
+    reducer.close();
+    host.close();
+  }
+
+  private void run(Kind kind, Buffer data, int root, Runnable body) {
+    group.run(shown(), kind, Call.element(data), data.remaining(), root, body);
+  }
+
+  /**
+   * Sender and receiver exchange their calls, and then their verdicts on all calls that they have
+   * received. Elements move between two ranks only if both verdicts are positive, so no message is
+   * left pending. Either side may be absent.
+   *
+   * @return null if all calls match; otherwise the exception to throw after the matching exchanges
+   */
+  private MismatchedCallException pair(
+      Buffer send, int destination, Buffer receive, int source, int tag) {
+    Buffer main = send != null ? send : receive;
+    Kind kind = send != null ? Kind.SEND : Kind.RECEIVE;
+    matcher.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+    Message[] messages = new Message[4];
+    try {
+      if (send != null) {
+        write(ownSend, Kind.SEND, send, tag);
+        messages[0] = group.messages().receiver(peerReceive, destination, Channel.receiving(tag));
+        messages[1] = group.messages().sender(ownSend, destination, Channel.sending(tag));
+      }
+      if (receive != null) {
+        write(ownReceive, Kind.RECEIVE, receive, tag);
+        messages[2] = group.messages().receiver(peerSend, source, Channel.sending(tag));
+        messages[3] = group.messages().sender(ownReceive, source, Channel.receiving(tag));
+      }
+      exchange(messages, destination, source);
+      MismatchedCallException failure = null;
+      if (send != null && !Call.samePair(ownSend, peerReceive)) {
+        failure = mismatch(ownSend, peerReceive, destination);
+      } else if (receive != null && !Call.samePair(ownReceive, peerSend)) {
+        failure = mismatch(ownReceive, peerSend, source);
+      }
+      Call.writeVerdict(ownSend, failure == null);
+      Call.writeVerdict(ownReceive, failure == null);
+      exchange(messages, destination, source);
+      group.arrivals().pairs().end();
+      if (failure == null && send != null && !Call.verdict(peerReceive)) {
+        failure = mismatchWithThirdRank(destination);
+      } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
+        failure = mismatchWithThirdRank(source);
+      }
+      return failure;
+    } finally {
+      for (Message message : messages) {
+        if (message != null) {
+          message.close();
+        }
+      }
+    }
+  }
+
+  private static void write(ByteBuffer call, Kind kind, Buffer data, int tag) {
+    Call.write(call, 0, Origin.COMMUNICATOR, kind, Call.element(data), data.remaining(), null, tag);
+  }
+
+  private void exchange(Message[] messages, int destination, int source) {
+    group.arrivals().pairs().nextRound();
+    for (Message message : messages) {
+      if (message != null) {
+        message.start();
+      }
+    }
+    for (int i = 0; i < messages.length; i++) {
+      if (messages[i] != null && i < 2) {
+        matcher.awaitReceiver(messages[i], destination);
+      } else if (messages[i] != null) {
+        matcher.awaitSender(messages[i], source);
+      }
+    }
+  }
+
+  private MismatchedCallException mismatch(ByteBuffer own, ByteBuffer other, int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ":\n  rank "
+            + rank()
+            + ": "
+            + Call.describe(own)
+            + "\n  rank "
+            + peer
+            + ": "
+            + Call.describe(other));
+  }
+
+  private MismatchedCallException mismatchWithThirdRank(int peer) {
+    return new MismatchedCallException(
+        "the ranks' calls do not match, rank="
+            + rank()
+            + ": rank "
+            + peer
+            + " and a third rank do not match, so nothing was exchanged with rank "
+            + peer);
+  }
+
+  private void requirePeer(int peer, String role) {
+    group.ranks().require(peer, role);
+    if (peer == rank()) {
+      throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
+    }
+  }
+
+  private static void requireTag(int tag) {
+    if (tag < 0 || tag > MAX_TAG) {
+      throw new IllegalArgumentException("no such tag: tag=" + tag + ", largest=" + MAX_TAG);
+    }
+  }
+
+  private static void requireReducible(DataType type, ReduceOp op) {
+    Objects.requireNonNull(type, "type");
+    Objects.requireNonNull(op, "op");
+    op.requireDefinedFor(type);
+  }
+
+  private static void requireData(Buffer data, String role) {
+    Objects.requireNonNull(data, role);
+    HostElement.of(data); // throws for other types
+  }
+
+  private static void requireWritable(Buffer data, String role) {
+    requireData(data, role);
+    if (data.isReadOnly()) {
+      throw new IllegalArgumentException(role + " is read-only");
+    }
+  }
+
+  private static void requireSame(Buffer a, Buffer b) {
+    if (Call.element(a) != Call.element(b) || a.remaining() != b.remaining()) {
+      throw new IllegalArgumentException(
+          "element type or length does not match: send=" + a + ", receive=" + b);
+    }
+  }
+
+  private void requireTimesSize(Buffer whole, String wholeRole, Buffer part, String partRole) {
+    if (Call.element(whole) != Call.element(part)
+        || whole.remaining() != (long) part.remaining() * size()) {
+      throw new IllegalArgumentException(
+          "length or element type does not match: "
+              + wholeRole
+              + "="
+              + whole
+              + " must have size="
+              + size()
+              + " times the elements of "
+              + partRole
+              + "="
+              + part);
+    }
+  }
+}

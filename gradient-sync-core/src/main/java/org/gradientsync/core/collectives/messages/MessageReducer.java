@@ -1,0 +1,277 @@
+package org.gradientsync.core.collectives.messages;
+
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.backend.PlanCache;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.InlinePayload;
+import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
+
+/**
+ * The reducer for every transport that can carry a device's memory: messages between pairs of
+ * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan} and {@link
+ * TransferPlan} have the algorithms. A plan is made at a call's first run and kept in a {@link
+ * PlanCache}.
+ */
+public final class MessageReducer implements Reducer {
+  public static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
+  private static final int MIN_CHUNK_BYTES = 256;
+  private static final int MIN_SHRUNK_BYTES = 4 << 10;
+
+  /** Scratch memory holds at most this many full chunks; with more ranks, chunks are smaller. */
+  private static final int SCRATCH_CHUNKS = 64;
+
+  private final String name;
+  private final ProcessGroup group;
+  private final BackendDevice device;
+  private final int chunkBytes;
+  private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private final List<DeviceBuffer> outgrown =
+      new ArrayList<>(); // messages of older plans use these
+  private final PlanCache<Plan> plans;
+  private final Consumer<CollectiveCall> move = this::move;
+  private final Consumer<CollectiveCall> addGathered = this::addGathered;
+  private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
+  private GatheredSums gathered; // null until needed
+
+  /**
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device of the buffers, which does the arithmetic
+   */
+  public MessageReducer(String name, RankGroup group, BackendDevice device) {
+    this(name, group, device, HOST_CHUNK_BYTES);
+  }
+
+  /**
+   * @param name its name
+   * @param group the ranks; their transport carries the device's memory
+   * @param device the device of the buffers, which does the arithmetic
+   * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8
+   */
+  public MessageReducer(String name, RankGroup group, BackendDevice device, int chunkBytes) {
+    this.name = name;
+    this.group = ProcessGroup.of(group);
+    this.device = device;
+    this.chunkBytes = chunkBytes;
+    this.plans = new PlanCache<>(group);
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void run(CollectiveCall call) {
+    run(Origin.SYNC, call);
+  }
+
+  /** As above, for the communicator, whose calls have other names. */
+  void run(Origin origin, CollectiveCall call) {
+    if (call.kind() != Kind.ALL_REDUCE) {
+      group.run(origin, call, null, move);
+      return;
+    }
+    synchronized (group) {
+      GatheredSums sums = sums();
+      if (sums != null && sums.fits(call.in())) {
+        sums.begin(call.in());
+        group.run(origin, call, null, addGathered);
+      } else {
+        group.run(origin, call, load(call), move);
+      }
+    }
+  }
+
+  /** Moves the elements of a call after its rendezvous. The caller holds the lock. */
+  public void move(CollectiveCall call) {
+    if (call.blockCount(group.size()) == 0) {
+      return;
+    }
+    if (group.size() > 1) {
+      plan(call).run(call);
+    } else if (!overlap(call.in(), call.out())) {
+      device.copy(call.in(), call.out());
+    }
+  }
+
+  private static boolean overlap(DeviceBuffer in, DeviceBuffer out) {
+    return in == out || ((AbstractDeviceBuffer) in).overlaps((AbstractDeviceBuffer) out);
+  }
+
+  private Plan plan(CollectiveCall call) {
+    Plan plan = plans.get(call);
+    if (plan == null) {
+      plan = newPlan(call);
+      plans.put(call, plan);
+    }
+    return plan;
+  }
+
+  private Plan newPlan(CollectiveCall call) {
+    return switch (call.kind()) {
+      case ALL_REDUCE -> allReduce(call.in());
+      case REDUCE_SCATTER, REDUCE -> reduceScatter(call);
+      default -> TransferPlan.of(group, device, call);
+    };
+  }
+
+  /** For small buffers; null if the ranks do not meet over several nodes. */
+  private GatheredSums sums() {
+    NodesRendezvous rendezvous = group.arrivals().overNodes();
+    if (rendezvous == null || !(device instanceof HostDevice host)) {
+      return null;
+    }
+    if (gathered == null || gathered.rendezvous() != rendezvous) {
+      Resources.closeAll(gathered);
+      gathered = new GatheredSums(rendezvous, host, group.rank(), group.size());
+    }
+    return gathered;
+  }
+
+  private void addGathered(CollectiveCall call) {
+    if (gathered.haveCome()) {
+      gathered.finish(call.op());
+    } else {
+      move(call);
+    }
+  }
+
+  /** The payload to send with an all-reduce, or null. */
+  private InlinePayload load(CollectiveCall call) {
+    if (group.isBroken() || !(plans.get(call) instanceof AllReducePlan plan)) {
+      return null;
+    }
+    try {
+      return plan.load(call.in());
+    } catch (RuntimeException | Error e) {
+      throw group.lost("the call failed before it began: " + e, e);
+    }
+  }
+
+  private AllReducePlan allReduce(DeviceBuffer buffer) {
+    Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
+    long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
+    DeviceBuffer room = scratch(buffer.type(), chunksAtATime * group.size() * shards.chunk());
+    return new AllReducePlan(group, device, buffer, shards, room);
+  }
+
+  private ReduceScatterPlan reduceScatter(CollectiveCall call) {
+    DeviceBuffer in = call.in();
+    Shards shards = new Shards(in.count(), group.size(), chunk(in));
+    DeviceBuffer room = scratch(in.type(), ReduceScatterPlan.scratchCount(shards));
+    return new ReduceScatterPlan(group, device, call, shards, room);
+  }
+
+  @Override
+  public void prepare(CollectiveCall call) {
+    synchronized (group) {
+      group.meetToPrepare(call); // the first call makes the plan
+      group.finished();
+    }
+  }
+
+  @Override
+  public void exchange(List<CollectiveCall> messages) {
+    group.exchange(messages, exchangeRound);
+  }
+
+  /** All ranks move the same piece of all messages before the next one. */
+  private void exchangeRound(List<CollectiveCall> round) {
+    boolean keeps = round.size() <= PlanCache.MAX / 2; // otherwise they evict each other
+    List<TransferPlan> moves = new ArrayList<>();
+    try {
+      for (CollectiveCall message : round) {
+        device.await(message.buffer());
+        moves.add(keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
+      }
+      move(moves);
+    } finally {
+      if (!keeps) {
+        Resources.closeAll(moves);
+      }
+    }
+  }
+
+  private static void move(List<TransferPlan> moves) {
+    int pieces = moves.stream().mapToInt(TransferPlan::pieces).max().orElse(0);
+    for (int piece = 0; piece < pieces; piece++) {
+      for (TransferPlan plan : moves) {
+        if (piece < plan.pieces()) {
+          plan.start(piece);
+        }
+      }
+      for (TransferPlan plan : moves) {
+        if (piece < plan.pieces()) {
+          plan.await(piece);
+        }
+      }
+    }
+  }
+
+  private long chunk(DeviceBuffer buffer) {
+    return chunk(buffer.count(), buffer.type().sizeInBytes(), group.size(), chunkBytes);
+  }
+
+  /**
+   * The number of elements in a chunk: the maximum of a message, or a smaller power of two that is
+   * enough for a shard. Every rank holds scratch memory for two chunks of each rank.
+   *
+   * @param element the size of an element
+   * @param chunkBytes the size of a message of few ranks
+   */
+  public static long chunk(long count, int element, int ranks, int chunkBytes) {
+    int most = maxChunkBytes(chunkBytes, ranks) / element;
+    int least = Math.min(most, MIN_CHUNK_BYTES / element);
+    long shard = (count + ranks - 1) / ranks;
+    return Math.min(most, Math.max(least, Long.highestOneBit(Math.max(1, shard - 1)) << 1));
+  }
+
+  /** The maximum size of a message: less with many ranks, so that scratch memory stays bounded. */
+  static int maxChunkBytes(int chunkBytes, int ranks) {
+    long each = (long) chunkBytes * SCRATCH_CHUNKS / AllReducePlan.DEPTH / ranks;
+    return (int)
+        Math.min(chunkBytes, Math.max(MIN_SHRUNK_BYTES, Long.highestOneBit(Math.max(1, each))));
+  }
+
+  private DeviceBuffer scratch(DataType type, long count) {
+    DeviceBuffer room = scratch.get(type);
+    if (room == null || room.count() < count) {
+      DeviceBuffer larger = Unclosed.exempt(device.allocate(type, count));
+      device.await(larger); // it must be zeroed before messages arrive
+      if (room != null) {
+        outgrown.add(room);
+      }
+      scratch.put(type, larger);
+      return larger;
+    }
+    return room;
+  }
+
+  @Override
+  public void close() {
+    synchronized (group) {
+      Resources.closeAll(plans, gathered);
+      scratch.values().forEach(DeviceBuffer::close);
+      scratch.clear();
+      outgrown.forEach(DeviceBuffer::close);
+      outgrown.clear();
+    }
+  }
+}

@@ -1,0 +1,110 @@
+package org.gradientsync.core.collectives.messages;
+
+import java.nio.LongBuffer;
+import java.util.Arrays;
+import org.gradientsync.Communicator;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Agreement;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.ranks.NodeLayout;
+import org.gradientsync.core.rendezvous.InlinePayload;
+import org.gradientsync.core.rendezvous.NodeMemory;
+import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Settings;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
+ * memory: a few loads and stores instead of a message to and from each other rank. On several
+ * nodes, one rank of each exchanges messages for all ({@link NodesRendezvous}). Where memory cannot
+ * be shared, each rank sends messages, which can carry small gradients ({@link InlinePayload}).
+ */
+public final class RendezvousChoice {
+  private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
+
+  private RendezvousChoice() {}
+
+  /**
+   * Uses shared memory on each node from the next call on if the ranks of each can share memory,
+   * and none has the setting {@code rendezvous=messages}; otherwise messages between all ranks.
+   * Collective, before the reducers of the group are made.
+   *
+   * @param ranks processes
+   * @param settings this rank's
+   * @param carriesPayload whether messages may carry small gradients; the same on all ranks
+   * @throws IllegalArgumentException if the setting has another value
+   */
+  public static void choose(RankGroup ranks, Settings settings, boolean carriesPayload) {
+    boolean messages = settings.meetsByMessages();
+    ProcessGroup group = ProcessGroup.of(ranks);
+    if (group.size() == 1) {
+      return;
+    }
+    GroupCommunicator communicator = new GroupCommunicator(group);
+    long[] wishes = new long[group.size()];
+    LongBuffer own = LongBuffer.wrap(new long[] {messages ? 1 : 0});
+    communicator.allGather(own, LongBuffer.wrap(wishes));
+    if (Arrays.stream(wishes).anyMatch(wish -> wish != 0)) {
+      useMessages(group, carriesPayload);
+      return;
+    }
+    try {
+      if (NodeMemory.isPossible(communicator)) {
+        NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
+        group
+            .arrivals()
+            .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
+      } else {
+        useNodes(group, communicator, new SharedFiles());
+      }
+    } catch (UnavailableException e) {
+      log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
+      useMessages(group, carriesPayload);
+    }
+  }
+
+  private static void useMessages(ProcessGroup group, boolean carriesPayload) {
+    if (carriesPayload) {
+      group.arrivals().useInlinePayload();
+    }
+  }
+
+  /**
+   * Meets over several nodes from the next call on. Collective.
+   *
+   * @param files create this rank's memory
+   * @throws UnavailableException on all ranks if one of them fails
+   */
+  public static NodesRendezvous useNodes(
+      ProcessGroup group, Communicator communicator, SharedFiles files) {
+    NodeLayout layout = new NodeLayout(group.ranks());
+    NodeMemory memory = share(layout, communicator, files);
+    NodesRendezvous rendezvous =
+        new NodesRendezvous(group.messages(), layout, memory, group.arrivals().notices());
+    group.arrivals().useRendezvous(rendezvous);
+    return rendezvous;
+  }
+
+  private static NodeMemory share(NodeLayout layout, Communicator communicator, SharedFiles files) {
+    int size = communicator.size();
+    if (layout.most() == 1) {
+      return NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files);
+    }
+    NodeMemory memory = null;
+    String failure = "";
+    try (Communicator node = communicator.split(layout.node(), communicator.rank())) {
+      memory =
+          layout.ranksOf(layout.node()).size() == 1
+              ? NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files)
+              : NodeMemory.share(node, rank -> NodesRendezvous.bytes(rank, size), files);
+    } catch (UnavailableException e) {
+      failure = e.getMessage();
+    }
+    Agreement.requireAll(communicator, failure);
+    return memory;
+  }
+}

@@ -1,0 +1,2 @@
+/** x. */
+package org.gradientsync.core.collectives.nodes;

@@ -1,0 +1,92 @@
+package org.gradientsync.core.collectives.shared;
+
+import java.util.List;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostBuffer;
+import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.NodeMemory;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+
+/** The ranks of this node, which read each other's buffers during a call. */
+public final class NodeMates {
+  private final ProcessGroup group;
+  private final int[] ranks;
+  private final int own;
+  private final SharedMemoryRendezvous rendezvous;
+  private final NodeMemory node;
+
+  /**
+   * @param ranks the ranks of the node in ascending order
+   * @param rendezvous numbers them from 0 on
+   */
+  public NodeMates(
+      ProcessGroup group, List<Integer> ranks, SharedMemoryRendezvous rendezvous, NodeMemory node) {
+    this.group = group;
+    this.ranks = ranks.stream().mapToInt(Integer::intValue).toArray();
+    this.own = ranks.indexOf(group.rank());
+    this.rendezvous = rendezvous;
+    this.node = node;
+  }
+
+  /** Waits until no rank reads another one's memory any more. */
+  public void finishReading() {
+    rendezvous.set(SharedMemoryRendezvous.DONE);
+    for (int mate = 0; mate < ranks.length; mate++) {
+      if (mate != own) {
+        group.await(rendezvous.flag(mate, SharedMemoryRendezvous.DONE), ranks[mate]);
+      }
+    }
+    requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
+  }
+
+  /** Throws if a rank gave up in this call, so that what was read from its memory is void. */
+  public void requireNoneGaveUp(Throwable cause) {
+    for (int mate = 0; mate < ranks.length; mate++) {
+      if (mate != own && rendezvous.gaveUp(mate)) {
+        throw group.lost(ranks[mate], cause);
+      }
+    }
+  }
+
+  /**
+   * Names the rank that is the cause of a failure in the middle of a call. The failure may be an
+   * InternalError, which the JVM throws for access to a mapping of a truncated file.
+   *
+   * @param buffer this rank's
+   */
+  public RankLostException broken(HostBuffer buffer, Throwable e) {
+    requireNoneGaveUp(e); // its memory may be gone
+    requireNoneClosed(buffer, e);
+    return group.lost("the call failed in the middle: " + e, e);
+  }
+
+  /** A rank's file is gone: the rank has left or died, or its program has closed the buffer. */
+  private RankLostException gone(int rank, String buffer, Throwable cause) {
+    group.whyGivenUp(rank); // waits a moment for its notice
+    if (!group.whyLeft(rank).isEmpty()) {
+      return group.lost(rank, cause);
+    }
+    if (!group.isAlive(rank)) {
+      return group.lost(group.name(rank) + " has died", null);
+    }
+    return group.lost(
+        group.name(rank) + " closed its buffer during the call: buffer=" + buffer,
+        new IllegalStateException("buffer is closed: buffer=" + buffer, cause));
+  }
+
+  /** Names the rank that has closed its buffer during the call. */
+  private void requireNoneClosed(HostBuffer buffer, Throwable cause) {
+    String name = buffer.describe(); // the same on all ranks
+    if (buffer.isClosed()) {
+      throw group.lost("this rank closed its buffer during the call: buffer=" + name, cause);
+    }
+    for (int mate = 0; mate < ranks.length; mate++) {
+      long id = Call.memoryId(rendezvous.call(mate));
+      if (mate != own && id >= 0 && !SharedFiles.isThere(node.owner(mate), id)) {
+        throw gone(ranks[mate], name, cause);
+      }
+    }
+  }
+}

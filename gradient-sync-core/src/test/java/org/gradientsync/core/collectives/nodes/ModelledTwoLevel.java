@@ -1,0 +1,331 @@
+package org.gradientsync.core.collectives.nodes;
+
+import java.util.Arrays;
+import org.gradientsync.SumOrder;
+import org.gradientsync.core.collectives.messages.AllReducePlan;
+import org.gradientsync.core.collectives.messages.GatheredSums;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.rendezvous.LeaderRounds;
+
+/**
+ * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally
+ * many ranks that call at the same time. What is sent when is decided by the same code as in real
+ * runs: {@link RunningSum}, {@link ChunkOrder}, {@link Shards}, {@link LeaderRounds}, and the sizes
+ * of chunks.
+ *
+ * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
+ * all, and its messages for theirs; they share the node's link. A core finds out at once what has
+ * happened. A message is sent when its last byte has left.
+ */
+final class ModelledTwoLevel {
+  /** Of an element, of its sum and of its result. */
+  static final int ELEMENT = Float.BYTES;
+
+  /** Chunks times nodes above which the nodes of a symmetric sum are not simulated one by one. */
+  private static final long MANY = 1_000_000;
+
+  private static final int KIND_SHIFT = 40;
+  private static final int NODE_SHIFT = 28;
+  private static final long WAKE = 0;
+  private static final long SUM = 1;
+  private static final long RESULT = 2;
+
+  private final ModelledMachine machine;
+  private final int nodes;
+  private final int ranks;
+  private final SumOrder sumOrder;
+  private final VirtualLinks links;
+
+  private ModelledTwoLevel(ModelledMachine machine, int nodes, SumOrder sumOrder) {
+    this.machine = machine;
+    this.nodes = nodes;
+    this.sumOrder = sumOrder;
+    ranks = nodes * machine.ranksPerNode();
+    links = new VirtualLinks(machine, nodes);
+  }
+
+  /** Models the way that a buffer of this size takes. */
+  static Modelled allReduce(ModelledMachine machine, int nodes, SumOrder order, long count) {
+    long bytes = count * ELEMENT;
+    if (nodes > 1 && bytes < TwoLevelReducer.MIN_BYTES) {
+      return bytes <= LeaderRounds.mostPayload(nodes * machine.ranksPerNode())
+          ? withCalls(machine, nodes, count)
+          : directly(machine, nodes, count);
+    }
+    return runningSum(machine, nodes, order, count);
+  }
+
+  /** With contributions that travel with the calls. See {@link GatheredSums}. */
+  static Modelled withCalls(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
+    int bytes = (int) (count * ELEMENT);
+    long[] met = model.meet(bytes);
+    return model.result(last(met) + machine.addTime((long) model.ranks * bytes), 0);
+  }
+
+  /** By messages between all ranks. See {@link AllReducePlan}. */
+  static Modelled directly(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
+    long[] met = model.meet(0);
+    ModelledMessages messages = new ModelledMessages(machine, nodes, count, model.links);
+    return model.result(messages.run(met), messages.most());
+  }
+
+  /** By a running sum. See {@link RunningSumPlan}. */
+  static Modelled runningSum(ModelledMachine machine, int nodes, SumOrder order, long count) {
+    int carriers = machine.ranksPerNode();
+    long most = TwoLevelReducer.maxChunk(order, nodes, TwoLevelReducer.MAX_CHUNK_BYTES);
+    long chunk = TwoLevelReducer.chunk(count, ELEMENT, carriers, most) / ELEMENT;
+    Shards shards = new Shards(count, carriers, chunk);
+    boolean symmetric = order == SumOrder.ANY && nodes > 1 && (long) shards.chunks() * nodes > MANY;
+    return symmetric ? symmetricSum(machine, nodes, shards) : sum(machine, nodes, order, shards);
+  }
+
+  /** A sum of which all nodes are simulated. */
+  static Modelled sum(ModelledMachine machine, int nodes, SumOrder order, Shards shards) {
+    return new ModelledTwoLevel(machine, nodes, order).sum(shards, nodes);
+  }
+
+  /**
+   * A sum in any order of which only one node is simulated, because all do the same. Its neighbors'
+   * messages are its own: the chunk that begins one node further on. The number of chunks is
+   * rounded up to a multiple of the number of nodes.
+   */
+  static Modelled symmetricSum(ModelledMachine machine, int nodes, Shards shards) {
+    long chunks = ((long) shards.chunks() + nodes - 1) / nodes * nodes;
+    long length = (shards.count() / shards.ranks() + chunks - 1) / chunks;
+    Shards equal = new Shards(length * chunks * shards.ranks(), shards.ranks(), length);
+    return new ModelledTwoLevel(machine, nodes, SumOrder.ANY).sum(equal, 1);
+  }
+
+  private static long last(long[] times) {
+    return Arrays.stream(times).max().orElseThrow();
+  }
+
+  private Modelled result(long time, long messages) {
+    return new Modelled(
+        time, messages + new LeaderRounds(nodes, 0).count(), links.messages(), links.bytes());
+  }
+
+  /** The rendezvous: when the ranks of each node have all calls, and have compared them. */
+  private long[] meet(int contribution) {
+    int perNode = machine.ranksPerNode();
+    int rounds = new LeaderRounds(nodes, 0).count();
+    long[] clocks = new long[nodes];
+    int[] done = new int[nodes];
+    int[] come = new int[nodes]; // a bit for each round
+    Arrays.fill(clocks, machine.flag() + machine.copyTime(contribution));
+    for (int node = 0; node < nodes && rounds > 0; node++) {
+      sendCalls(node, 0, contribution, clocks);
+    }
+    links.run(
+        (time, event) -> {
+          int node = (int) (event >>> 8);
+          come[node] |= 1 << (event & 0xff);
+          while (done[node] < rounds && (come[node] & 1 << done[node]) != 0) {
+            int calls = new LeaderRounds(nodes, node).blocks(done[node]) * perNode;
+            int bytes = LeaderRounds.messageBytes(calls, contribution);
+            clocks[node] =
+                Math.max(clocks[node], time) + machine.message() + machine.copyTime(bytes);
+            if (++done[node] < rounds) {
+              sendCalls(node, done[node], contribution, clocks);
+            }
+          }
+        });
+    for (int node = 0; node < nodes; node++) {
+      clocks[node] += machine.flag() + ranks * machine.call();
+    }
+    return clocks;
+  }
+
+  private void sendCalls(int node, int round, int contribution, long[] clocks) {
+    LeaderRounds rounds = new LeaderRounds(nodes, node);
+    int calls = rounds.blocks(round) * machine.ranksPerNode();
+    int bytes = LeaderRounds.messageBytes(calls, contribution);
+    clocks[node] += machine.copyTime(bytes) + machine.message();
+    int to = rounds.destination(round);
+    links.send(node, to, clocks[node], 1, bytes, (long) to << 8 | round);
+  }
+
+  private Modelled sum(Shards shards, int simulated) {
+    long[] met = meet(0);
+    Modelled rendezvous = result(0, 0);
+    int chunks = shards.chunks();
+    int[] rails = new int[chunks];
+    long[] bytes = new long[chunks]; // of all rails
+    for (int chunk = 0; chunk < chunks; chunk++) {
+      for (int rail = 0; rail < shards.ranks(); rail++) {
+        long length = shards.length(rail, chunk);
+        rails[chunk] += length > 0 ? 1 : 0;
+        bytes[chunk] += length * ELEMENT;
+      }
+    }
+    Carrier[] carriers = new Carrier[simulated];
+    for (int node = 0; node < simulated; node++) {
+      carriers[node] = new Carrier(node, simulated, shards, rails, bytes);
+      links.at(met[node], event(WAKE, node, 0));
+    }
+    links.run(
+        (time, event) -> {
+          Carrier carrier = carriers[(int) (event >>> NODE_SHIFT) & 0xfff];
+          int chunk = (int) event & (1 << NODE_SHIFT) - 1;
+          if (event >>> KIND_SHIFT == SUM) {
+            carrier.hasSum[chunk] = true;
+          } else if (event >>> KIND_SHIFT == RESULT) {
+            carrier.hasResult[chunk] = true;
+          }
+          carrier.go(time);
+        });
+    long end = 0;
+    long most = 0;
+    for (Carrier carrier : carriers) {
+      if (!carrier.isDone()) {
+        throw new AssertionError("a carrier waits for ever: node=" + carrier.node);
+      }
+      end = Math.max(end, carrier.clock);
+      most = Math.max(most, carrier.messages);
+    }
+    return result(end + machine.flag(), most);
+  }
+
+  private static long event(long kind, int node, int chunk) {
+    return kind << KIND_SHIFT | (long) node << NODE_SHIFT | chunk;
+  }
+
+  /** All carriers of a node. */
+  private final class Carrier implements RunningSum.Steps {
+    private final int node;
+    private final int simulated;
+    private final Shards shards;
+    private final int[] rails;
+    private final long[] bytes;
+    private final ChunkOrder order;
+    private final RunningSum sum;
+    private final boolean[] hasSum;
+    private final boolean[] hasResult;
+    private final long[] sumSent; // when
+    private final long[] resultSent;
+    private long time; // what has happened until then is known
+    private long clock; // until then the core is busy
+    private long nextSent; // the earliest time at which a message will be sent
+    private long wakesAt = -1; // then it looks again in any case
+    private int copied; // chunks of each other shard
+    private long messages;
+
+    Carrier(int node, int simulated, Shards shards, int[] rails, long[] bytes) {
+      this.node = node;
+      this.simulated = simulated;
+      this.shards = shards;
+      this.rails = rails;
+      this.bytes = bytes;
+      order = new ChunkOrder(rails.length, nodes, node, sumOrder);
+      sum = new RunningSum(order, RunningSumPlan.slots(sumOrder, nodes), this);
+      hasSum = new boolean[rails.length];
+      hasResult = new boolean[rails.length];
+      sumSent = new long[rails.length];
+      resultSent = new long[rails.length];
+      sum.begin();
+    }
+
+    boolean isDone() {
+      return sum.isDone() && copied == rails.length;
+    }
+
+    /** Does what {@link RunningSumPlan#run} does, until the core is busy or has to wait. */
+    void go(long now) {
+      if (isDone()) {
+        return;
+      }
+      if (now < clock) {
+        wake(now, clock);
+        return;
+      }
+      time = now;
+      clock = now;
+      boolean any = true;
+      while (any && clock == now && !isDone()) {
+        nextSent = Long.MAX_VALUE;
+        any = sum.advance() | copy();
+      }
+      wake(now, clock > now ? clock : nextSent);
+    }
+
+    private void wake(long now, long when) {
+      if (when < Long.MAX_VALUE && (wakesAt <= now || when < wakesAt)) {
+        wakesAt = when;
+        links.at(when, event(WAKE, node, 0));
+      }
+    }
+
+    private boolean copy() {
+      if (copied == sum.results()) {
+        return false;
+      }
+      long length = shards.length(0, order.result(copied++));
+      clock += machine.copyTime((machine.ranksPerNode() - 1) * length * ELEMENT);
+      return true;
+    }
+
+    private long send(long kind, int chunk, int distance) {
+      clock += machine.message();
+      messages++;
+      int to = (node + nodes + distance) % nodes;
+      int same = chunk;
+      if (simulated < nodes) { // this node stands for the other one, and another chunk for this
+        to = node;
+        same = chunk / nodes * nodes + (chunk + nodes - distance) % nodes;
+      }
+      return links.send(node, to, clock, rails[chunk], bytes[chunk], event(kind, to, same));
+    }
+
+    private boolean isSent(long when) {
+      if (when > time) {
+        nextSent = Math.min(nextSent, when);
+      }
+      return when <= time;
+    }
+
+    @Override
+    public void expectSum(int chunk) {
+      // costs nothing
+    }
+
+    @Override
+    public boolean isSumThere(int chunk) {
+      return order.isFirst(chunk) || hasSum[chunk];
+    }
+
+    @Override
+    public void add(int chunk) {
+      clock += order.isFirst(chunk) ? 0 : machine.message();
+      clock += machine.addTime(machine.ranksPerNode() * shards.length(0, chunk) * ELEMENT);
+      sumSent[chunk] = order.isLast(chunk) ? 0 : send(SUM, chunk, 1);
+    }
+
+    @Override
+    public boolean isSumSent(int chunk) {
+      return isSent(sumSent[chunk]);
+    }
+
+    @Override
+    public void expectResult(int chunk) {
+      // costs nothing
+    }
+
+    @Override
+    public boolean isResultThere(int chunk) {
+      return order.isLast(chunk) || hasResult[chunk];
+    }
+
+    @Override
+    public void returnResult(int chunk) {
+      clock += order.isLast(chunk) ? 0 : machine.message();
+      resultSent[chunk] = order.isFirst(chunk) ? 0 : send(RESULT, chunk, -1);
+    }
+
+    @Override
+    public boolean isResultReturned(int chunk) {
+      return isSent(resultSent[chunk]);
+    }
+  }
+}

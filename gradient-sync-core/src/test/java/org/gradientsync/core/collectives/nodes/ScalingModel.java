@@ -1,0 +1,171 @@
+package org.gradientsync.core.collectives.nodes;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import org.gradientsync.SumOrder;
+
+/**
+ * Prints modelled times of all-reduces on up to 512 nodes, and draws them. Nothing here is
+ * measured. Run it with {@code script/measure/model}.
+ */
+final class ScalingModel {
+  private static final ModelledMachine MACHINE = ModelledMachine.CLUSTER;
+  private static final int MAX_NODES = 512;
+  private static final int MAX_NODES_OF_BORDER = 64;
+  private static final long MAX_BYTES_OF_BORDER = 1 << 20;
+  private static final long[] SIZES = {1 << 10, 64 << 10, 1 << 20, 64 << 20, 1 << 30};
+
+  /** The panels of the chart. */
+  private static final List<Long> DRAWN = List.of(1L << 10, 1L << 20, 64L << 20, 1L << 30);
+
+  private static final List<String> NAMES =
+      List.of(
+          "two-level, RANKS",
+          "two-level, ANY",
+          "ring",
+          "ring of nodes",
+          "recursive doubling",
+          "NCCL's trees");
+
+  private ScalingModel() {}
+
+  /**
+   * Prints the tables.
+   *
+   * @param args where the chart goes
+   */
+  public static void main(String[] args) throws IOException {
+    int[] nodes = new int[Integer.numberOfTrailingZeros(MAX_NODES) + 1];
+    Arrays.setAll(nodes, i -> 1 << i);
+    System.out.printf("%s%n%n", MACHINE);
+    System.out.println("Modelled times, and messages that the busiest rank sends:\n");
+    System.out.println(
+        "| ranks (nodes) | size | " + String.join(" | ", NAMES) + " | messages a rank |");
+    System.out.println("| --- ".repeat(NAMES.size() + 3) + "|");
+    ScalingChart chart = new ScalingChart();
+    for (long bytes : SIZES) {
+      List<Modelled[]> lines = new ArrayList<>();
+      NAMES.forEach(name -> lines.add(new Modelled[nodes.length]));
+      for (int i = 0; i < nodes.length; i++) {
+        Modelled[] models = models(nodes[i], bytes / ModelledTwoLevel.ELEMENT);
+        for (int line = 0; line < models.length; line++) {
+          lines.get(line)[i] = models[line];
+        }
+        printRow(nodes[i], bytes, models);
+      }
+      if (DRAWN.contains(bytes)) {
+        int[] ranks = Arrays.stream(nodes).map(each -> each * MACHINE.ranksPerNode()).toArray();
+        chart.add(size(bytes), NAMES, ranks, lines);
+      }
+    }
+    chart.write(Path.of(args[0]));
+    printBorders();
+    printOtherNetworks();
+  }
+
+  private static Modelled[] models(int nodes, long count) {
+    return new Modelled[] {
+      ModelledTwoLevel.allReduce(MACHINE, nodes, SumOrder.RANKS, count),
+      ModelledTwoLevel.allReduce(MACHINE, nodes, SumOrder.ANY, count),
+      ModelledRivals.ring(MACHINE, nodes, count),
+      nodes == 1 ? null : ModelledRivals.nodeRing(MACHINE, nodes, count),
+      ModelledRivals.doubling(MACHINE, nodes, count),
+      nodes == 1 ? null : ModelledRivals.tree(MACHINE, nodes, count)
+    };
+  }
+
+  private static void printRow(int nodes, long bytes, Modelled[] models) {
+    StringBuilder row = new StringBuilder();
+    row.append(
+        String.format(
+            Locale.ROOT, "| %,d (%d) | %s", nodes * MACHINE.ranksPerNode(), nodes, size(bytes)));
+    List<String> messages = new ArrayList<>();
+    long least =
+        Arrays.stream(models)
+            .filter(model -> model != null)
+            .mapToLong(Modelled::picoseconds)
+            .min()
+            .orElseThrow();
+    for (Modelled model : models) {
+      boolean best = model != null && model.picoseconds() == least;
+      String time = model == null ? "" : time(model.picoseconds());
+      row.append(best ? " | **" + time + "**" : " | " + time);
+      messages.add(model == null ? "-" : String.format(Locale.ROOT, "%d", model.messages()));
+    }
+    System.out.println(row + " | " + String.join(", ", messages) + " |");
+  }
+
+  private static String time(long picoseconds) {
+    double value = picoseconds / (double) ModelledMachine.MICROSECOND;
+    String unit = "us";
+    if (value >= 1000) {
+      value /= 1000;
+      unit = "ms";
+    }
+    int digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+    return String.format(Locale.ROOT, "%." + digits + "f %s", value, unit);
+  }
+
+  private static String size(long bytes) {
+    return bytes >= 1 << 30
+        ? (bytes >> 30) + " GiB"
+        : bytes >= 1 << 20 ? (bytes >> 20) + " MiB" : (bytes >> 10) + " KiB";
+  }
+
+  /** For the sizes at which one way takes over from another. */
+  private static void printBorders() {
+    System.out.println(
+        "\nThe ways of two-level, whatever it chooses: contributions with the calls, messages between"
+            + " all ranks, and running sums:\n");
+    System.out.println("| ranks (nodes) | size | calls | messages | RANKS | ANY |");
+    System.out.println("| --- ".repeat(6) + "|");
+    for (int nodes = 2; nodes <= MAX_NODES_OF_BORDER; nodes *= 2) {
+      for (long bytes = 1 << 10; bytes <= MAX_BYTES_OF_BORDER; bytes *= 2) {
+        printWays(nodes, bytes, bytes / ModelledTwoLevel.ELEMENT);
+      }
+    }
+  }
+
+  private static void printWays(int nodes, long bytes, long count) {
+    boolean fits = bytes <= TwoLevelReducer.MIN_BYTES;
+    System.out.printf(
+        Locale.ROOT,
+        "| %d (%d) | %s | %s | %s | %s | %s |%n",
+        nodes * MACHINE.ranksPerNode(),
+        nodes,
+        size(bytes),
+        fits ? time(ModelledTwoLevel.withCalls(MACHINE, nodes, count).picoseconds()) : "",
+        time(ModelledTwoLevel.directly(MACHINE, nodes, count).picoseconds()),
+        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.RANKS, count).picoseconds()),
+        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count).picoseconds()));
+  }
+
+  /** How the border depends on the parameters: the sums' times beside those of messages. */
+  private static void printOtherNetworks() {
+    System.out.printf(
+        "%nTime by messages divided by that of a running sum, RANKS, at %s:%n%n",
+        size(TwoLevelReducer.MIN_BYTES));
+    System.out.println("| a message costs | latency | 2 nodes | 8 nodes | 16 nodes | 64 nodes |");
+    System.out.println("| --- ".repeat(6) + "|");
+    long count = TwoLevelReducer.MIN_BYTES / ModelledTwoLevel.ELEMENT;
+    for (int nanoseconds : new int[] {200, 500, 2000}) {
+      for (int microseconds : new int[] {2, 5, 20}) {
+        ModelledMachine machine =
+            MACHINE.with(
+                microseconds * ModelledMachine.MICROSECOND,
+                nanoseconds * ModelledMachine.NANOSECOND);
+        StringBuilder row = new StringBuilder();
+        for (int nodes : new int[] {2, 8, 16, 64}) {
+          double messages = ModelledTwoLevel.directly(machine, nodes, count).seconds();
+          double sum = ModelledTwoLevel.runningSum(machine, nodes, SumOrder.RANKS, count).seconds();
+          row.append(String.format(Locale.ROOT, " %.2f |", messages / sum));
+        }
+        System.out.printf("| %d ns | %d us |%s%n", nanoseconds, microseconds, row);
+      }
+    }
+  }
+}

@@ -1,0 +1,231 @@
+package org.gradientsync.core.collectives.nodes;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.group.OtherWorld;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.selection.OwnParts;
+import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.SyncContext;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class ScalingModelTest {
+  /**
+   * The machine of the measurements: two ranks a node, links of 400 Mbit/s, of whose frames of 1514
+   * bytes 1448 are data. The other parameters hardly matter for large buffers.
+   */
+  private static final ModelledMachine LAB =
+      new ModelledMachine(
+          2,
+          400e6 / 8 * 1448 / 1514,
+          50 * ModelledMachine.MICROSECOND,
+          10 * ModelledMachine.MICROSECOND,
+          ModelledMachine.MICROSECOND,
+          ModelledMachine.NANOSECOND,
+          4e9,
+          20e9);
+
+  /** What two-level-between-nodes of 2026-11-24 in docs/results says of 64 MB in float32. */
+  @ParameterizedTest
+  @CsvSource({
+    "2, RANKS, 1.353",
+    "3, RANKS, 2.706",
+    "4, RANKS, 2.734",
+    "2, ANY, 1.345",
+    "3, ANY, 1.839",
+    "4, ANY, 2.122"
+  })
+  void timesOfLargeBuffersAreNearThoseMeasured(int nodes, SumOrder order, double measured) {
+    Modelled model = ModelledTwoLevel.allReduce(LAB, nodes, order, 64_000_000 / 4);
+    assertEquals(measured, model.seconds(), 0.1 * measured);
+  }
+
+  /**
+   * The sizes travel with the calls, by messages between all ranks, and by a running sum: one whose
+   * last chunk has one rank only, and one whose chunks have the maximum size.
+   */
+  @ParameterizedTest
+  @CsvSource({"2, RANKS", "3, RANKS", "5, RANKS", "2, ANY", "3, ANY", "5, ANY"})
+  void nodesSendAsManyMessagesAndBytesAsInRealRuns(int nodes, SumOrder order) {
+    int[] counts = {200, 5000, 32_769, 300_007};
+    AtomicLongArray messages = new AtomicLongArray(nodes);
+    AtomicLongArray bytes = new AtomicLongArray(nodes);
+    long[][] sent = new long[counts.length][];
+    long[][] size = new long[counts.length][];
+    int perNode = LAB.ranksPerNode();
+    LocalRanks.run(
+        nodes * perNode,
+        own -> {
+          try (ProcessGroup group = ProcessGroup.world(new Nodes(perNode, messages, bytes));
+              HostDevice device = new HostDevice();
+              Reducer reducer = reducer(group, device, order)) {
+            for (int i = 0; i < counts.length; i++) {
+              try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, counts[i])) {
+                own.barrier();
+                long[] sentBefore = read(messages);
+                long[] sizeBefore = read(bytes);
+                own.barrier();
+                reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
+                own.barrier();
+                if (own.rank() == 0) {
+                  sent[i] = difference(read(messages), sentBefore);
+                  size[i] = difference(read(bytes), sizeBefore);
+                }
+                own.barrier();
+              }
+            }
+          }
+        });
+    for (int i = 0; i < counts.length; i++) {
+      Modelled model = ModelledTwoLevel.allReduce(LAB, nodes, order, counts[i]);
+      assertArrayEquals(sent[i], model.nodeMessages(), "messages, count=" + counts[i]);
+      assertArrayEquals(size[i], model.nodeBytes(), "bytes, count=" + counts[i]);
+    }
+  }
+
+  private static Reducer reducer(ProcessGroup group, HostDevice device, SumOrder order) {
+    Settings settings = new Settings(Map.of("order", order.name().toLowerCase(Locale.ROOT)));
+    return new TwoLevelReducerProvider()
+        .create(
+            new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts()));
+  }
+
+  private static long[] read(AtomicLongArray numbers) {
+    long[] values = new long[numbers.length()];
+    Arrays.setAll(values, numbers::get);
+    return values;
+  }
+
+  private static long[] difference(long[] after, long[] before) {
+    long[] values = new long[after.length];
+    Arrays.setAll(values, i -> after[i] - before[i]);
+    return values;
+  }
+
+  /** Ranks as threads that take each other for ranks of other nodes, and count what they send. */
+  private static final class Nodes extends OtherWorld {
+    private final int perNode;
+    private final AtomicLongArray messages;
+    private final AtomicLongArray bytes;
+
+    Nodes(int perNode, AtomicLongArray messages, AtomicLongArray bytes) {
+      this.perNode = perNode;
+      this.messages = messages;
+      this.bytes = bytes;
+    }
+
+    @Override
+    public int nodeOf(int rank) {
+      return rank / perNode;
+    }
+
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      Message message = super.sender(memory, peer, tag);
+      int channel = tag & (1 << Channel.BITS) - 1;
+      boolean counts =
+          channel == Channel.SCATTER
+              || channel == Channel.GATHER
+              || channel == Channel.GATHERED_CALLS;
+      if (!counts || nodeOf(peer) == nodeOf(rank())) {
+        return message;
+      }
+      int size = memory.remaining();
+      return new OtherMessage(message) {
+        @Override
+        public void start() {
+          messages.incrementAndGet(nodeOf(rank()));
+          bytes.addAndGet(nodeOf(rank()), size);
+          super.start();
+        }
+      };
+    }
+  }
+
+  @Test
+  void oneNodeStandsForAllOfASymmetricSum() {
+    int chunk = 2048;
+    for (int nodes : new int[] {2, 4, 8, 16}) {
+      Shards shards = new Shards(8L * 64 * chunk, 8, chunk);
+      Modelled all = ModelledTwoLevel.sum(ModelledMachine.CLUSTER, nodes, SumOrder.ANY, shards);
+      Modelled one = ModelledTwoLevel.symmetricSum(ModelledMachine.CLUSTER, nodes, shards);
+      assertEquals(all.picoseconds(), one.picoseconds());
+      assertEquals(all.messages(), one.messages());
+    }
+  }
+
+  @Test
+  void linksCarryOneMessageAfterTheOther() {
+    long second = (long) ModelledMachine.SECOND;
+    ModelledMachine machine = new ModelledMachine(1, 10, 5 * second, 0, 0, 0, 1, 1);
+    VirtualLinks links = new VirtualLinks(machine, 3);
+    long[] arrivals = new long[3];
+    assertEquals(second, links.send(0, 2, 0, 1, 10, 0));
+    assertEquals(3 * second, links.send(0, 1, 0, 1, 20, 1)); // leaves after the first one
+    assertEquals(4 * second, links.send(1, 2, 0, 1, 40, 2)); // arrives after the first one
+    links.run((time, event) -> arrivals[(int) event] = time / second);
+    assertArrayEquals(new long[] {6, 8, 10}, arrivals);
+    assertArrayEquals(new long[] {2, 1, 0}, links.messages());
+    assertArrayEquals(new long[] {30, 40, 0}, links.bytes());
+  }
+
+  @Test
+  void treesReachAllNodesAndShareTheWork() {
+    for (int nodes = 2; nodes < 70; nodes++) {
+      int[] trees = new int[nodes]; // in which a node has children
+      for (int tree = 0; tree < 2; tree++) {
+        int[] parents = ModelledRivals.parents(nodes, tree);
+        boolean[] hasChildren = new boolean[nodes];
+        for (int node = 0; node < nodes; node++) {
+          int steps = 0;
+          for (int at = node; parents[at] >= 0; at = parents[at]) {
+            assertTrue(++steps <= Integer.SIZE - Integer.numberOfLeadingZeros(nodes), "too deep");
+          }
+          if (parents[node] >= 0) {
+            hasChildren[parents[node]] = true;
+          }
+        }
+        for (int node = 0; node < nodes; node++) {
+          trees[node] += hasChildren[node] ? 1 : 0;
+        }
+      }
+      int most = nodes % 2 == 0 ? 1 : 2; // the trees are shifted, so one node may be in both
+      assertTrue(Arrays.stream(trees).max().orElseThrow() <= most, "nodes=" + nodes);
+    }
+  }
+
+  /** Without latency and costs, large buffers take as long as their bytes need on the links. */
+  @Test
+  void largeBuffersOfRivalsAreBoundByTheLinks() {
+    ModelledMachine machine = new ModelledMachine(8, 1e9, 1000, 0, 0, 0, 1e15, 1e16);
+    long count = 1 << 26;
+    double once = count * 4 / machine.link();
+    assertEquals(
+        2 * 63. / 64 * once, ModelledRivals.ring(machine, 8, count).seconds(), 0.02 * once);
+    assertEquals(
+        2 * 7. / 8 * once, ModelledRivals.nodeRing(machine, 8, count).seconds(), 0.02 * once);
+    assertEquals(3 * 8 * once, ModelledRivals.doubling(machine, 8, count).seconds(), 0.2 * once);
+    assertEquals(2 * once, ModelledRivals.tree(machine, 8, count).seconds(), 0.1 * once);
+  }
+}
