@@ -1,2 +1,19 @@
-/** Buckets of gradients, and the thread that averages them during the backward pass. */
+/**
+ * Gradients in buckets, and the thread that averages them during the backward pass.
+ *
+ * <p>A {@link org.gradientsync.core.buckets.BucketsBuilder} lays the parameters out: a {@link
+ * org.gradientsync.core.buckets.BucketLayout} decides which gradients share a {@link
+ * org.gradientsync.core.buckets.Bucket}, in the reverse of their order. GradientBucketsImpl is what
+ * the program holds. {@link org.gradientsync.core.buckets.Readiness} knows which buckets are full.
+ *
+ * <p>A full bucket goes to the {@link org.gradientsync.core.buckets.CommunicationThread} if the
+ * reducer blocks the host, and otherwise to a stream of its own, {@link
+ * org.gradientsync.core.buckets.BucketStreams}. A {@link org.gradientsync.core.buckets.BucketSync}
+ * makes the calls for a {@link org.gradientsync.core.buckets.BucketSet}. With sharded buckets, a
+ * {@link org.gradientsync.core.buckets.BucketShard} is this rank's part, and {@link
+ * org.gradientsync.core.buckets.ShardedState} the optimizer's state of it.
+ *
+ * <p>{@link org.gradientsync.core.buckets.JoinFlag} lets ranks with fewer steps join, and {@link
+ * org.gradientsync.core.buckets.AverageChecks} looks for values that are not finite.
+ */
 package org.gradientsync.core.buckets;

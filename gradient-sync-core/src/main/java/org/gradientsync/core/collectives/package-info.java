@@ -1,2 +1,18 @@
-/** The collectives on host memory and by messages, for every backend. One algorithm per class. */
+/**
+ * Reducers of host memory, and of any memory that messages can carry: one algorithm a file, by
+ * road.
+ *
+ * <p>{@code messages} is for every transport: each rank owns a shard, gets the others' parts of it
+ * in messages, adds them in rank order, and sends the result. {@code shared} is for processes of
+ * one node, which read each other's memory. {@code nodes} is for several nodes: within a node as
+ * above, and between nodes a running sum.
+ *
+ * <p>A reducer is a class that chooses a plan by call and keeps it in a {@link
+ * org.gradientsync.core.backend.PlanCache}. A plan is one algorithm with all that it needs, and
+ * running it allocates nothing.
+ *
+ * <p>{@link org.gradientsync.core.collectives.CompressedReducer} wraps any reducer whose elements
+ * shall travel in 16 bits. A {@link org.gradientsync.core.collectives.ForwardingReducer} changes
+ * some calls and hands on the others.
+ */
 package org.gradientsync.core.collectives;

@@ -1,2 +1,18 @@
-/** Why a job is stuck: the deadlock detector, and the reports after a time-out. */
+/**
+ * Why a job is stuck: a proof of a deadlock while it waits, and a report after a time-out.
+ *
+ * <p>A rank whose wait is long has a {@link org.gradientsync.core.diagnosis.LongWait} looked at by
+ * the {@link org.gradientsync.core.diagnosis.DeadlockDetector}, which sends a {@link
+ * org.gradientsync.core.diagnosis.Probe} along the ranks that wait for each other over the {@link
+ * org.gradientsync.core.diagnosis.ProbeChannel}. A probe that comes back proves that they wait in a
+ * circle. A {@link org.gradientsync.core.diagnosis.WatchedGroup} is what it sees of a group.
+ *
+ * <p>After a time-out each rank writes its own {@link org.gradientsync.core.diagnosis.RankReport}
+ * into a {@link org.gradientsync.core.diagnosis.ReportFolder}. The folder itself is the request:
+ * the {@link org.gradientsync.core.diagnosis.Watch} of each process looks for it, so a rank that is
+ * stuck in the program's code writes a report, too. {@link org.gradientsync.core.diagnosis.Reports}
+ * sums up what each rank was doing. {@link org.gradientsync.core.diagnosis.ShownEnvironment} has
+ * the variables that a report may show, and a {@link org.gradientsync.core.diagnosis.WorkerThread}
+ * is a daemon thread that runs one task after the other.
+ */
 package org.gradientsync.core.diagnosis;

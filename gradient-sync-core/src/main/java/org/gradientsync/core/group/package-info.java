@@ -1,5 +1,21 @@
 /**
- * A group of ranks in operation: rendezvous for calls, waiting with a deadline, failure, and
- * splitting.
+ * A group of ranks in operation: the frame of every call.
+ *
+ * <p>A {@link org.gradientsync.core.group.ProcessGroup} is the ranks of one communicator or sync.
+ * Its {@code run(call, body)} is the way of each call: {@link
+ * org.gradientsync.core.group.CallMatcher} meets the other ranks, or {@link
+ * org.gradientsync.core.group.MessageMatcher} the peer of a message; the body moves the data; the
+ * call is recorded as finished; and what fails in the middle breaks the group on all ranks. {@link
+ * org.gradientsync.core.group.GroupState} is whether it can still be used, and makes the
+ * exceptions. {@link org.gradientsync.core.group.GroupSplit} agrees on new groups, and {@link
+ * org.gradientsync.core.group.Exchange} moves small Java buffers.
+ *
+ * <p>A {@link org.gradientsync.core.group.Wait} polls a message. What it looks at meanwhile is a
+ * list of {@link org.gradientsync.core.group.Watchers}, each a {@link
+ * org.gradientsync.core.group.Watcher} with one method: an interrupt, a rank that has left, a
+ * deadlock, a dead process, the deadline, and the warning that somebody is late. {@link
+ * org.gradientsync.core.group.GroupReport} has the lines for a report.
+ *
+ * <p>A {@link org.gradientsync.core.group.Job} is what all groups of a process share.
  */
 package org.gradientsync.core.group;

@@ -1,5 +1,26 @@
 /**
- * Calls: the rendezvous of the ranks, by messages or in shared memory; what each rank asks for; and
- * a flight recorder of recent calls.
+ * The check before a call: each rank learns the calls of all others before data moves.
+ *
+ * <p>A {@link org.gradientsync.core.rendezvous.Call} is a call in the bytes that travel and are
+ * compared; it is written from a {@link org.gradientsync.spi.CollectiveCall} in one place. A {@link
+ * org.gradientsync.core.rendezvous.CallTable} shows the calls of all ranks if they differ. {@link
+ * org.gradientsync.core.rendezvous.Calls} numbers and records a rank's calls, for reports in a
+ * {@link org.gradientsync.core.rendezvous.FlightRecorder}; {@link
+ * org.gradientsync.core.rendezvous.CallerThreads} knows which threads make them.
+ *
+ * <p>{@link org.gradientsync.core.rendezvous.Arrivals} runs a {@link
+ * org.gradientsync.core.rendezvous.Rendezvous} and knows who is missing. There are three: {@link
+ * org.gradientsync.core.rendezvous.SharedMemoryRendezvous} in the {@link
+ * org.gradientsync.core.rendezvous.NodeMemory} of one node, {@link
+ * org.gradientsync.core.rendezvous.MessageRendezvous} by messages between all, which can carry
+ * small gradients as an {@link org.gradientsync.core.rendezvous.InlinePayload}, and {@link
+ * org.gradientsync.core.rendezvous.NodesRendezvous} for several nodes. In that one, the first rank
+ * of each node exchanges {@link org.gradientsync.core.rendezvous.GatheredCalls} with the others in
+ * {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link
+ * org.gradientsync.core.rendezvous.LeaderExchange}.
+ *
+ * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} tell a waiting rank on another node
+ * who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks, and a
+ * {@link org.gradientsync.core.rendezvous.WaitPhase} says what a wait is for.
  */
 package org.gradientsync.core.rendezvous;

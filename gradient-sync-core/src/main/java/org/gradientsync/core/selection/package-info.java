@@ -11,8 +11,8 @@
  * module that is missing. {@link org.gradientsync.core.selection.UnknownSettings} warns of settings
  * that nobody reads.
  *
- * <p>{@link org.gradientsync.core.selection.RailReducerProvider} makes the reducer for GPUs of
- * several nodes out of two selections: the node's ranks, and those with the same local rank on all
- * nodes.
+ * <p>{@link org.gradientsync.core.selection.TwoLevelGpuReducerProvider} makes the reducer for GPUs
+ * of several nodes out of two selections: the node's ranks, and those with the same local rank on
+ * all nodes.
  */
 package org.gradientsync.core.selection;

@@ -1,2 +1,20 @@
-/** x. */
+/**
+ * Collectives by messages between pairs of ranks, for every transport.
+ *
+ * <p>{@link org.gradientsync.core.collectives.messages.MessageReducer} meets the other ranks and
+ * runs a {@link org.gradientsync.core.collectives.messages.Plan}: {@link
+ * org.gradientsync.core.collectives.messages.AllReducePlan} for all-reduces, {@link
+ * org.gradientsync.core.collectives.messages.ReduceScatterPlan} for what is reduced into a block,
+ * and {@link org.gradientsync.core.collectives.messages.TransferPlan} for what only moves. {@link
+ * org.gradientsync.core.collectives.messages.Shards} says which elements a rank owns, {@link
+ * org.gradientsync.core.collectives.messages.RunMessages} makes messages of runs of elements. On
+ * several nodes, {@link org.gradientsync.core.collectives.messages.GatheredSums} adds small
+ * contributions that travel with the calls themselves.
+ *
+ * <p>{@link org.gradientsync.core.collectives.messages.GroupCommunicator} is the communicator of
+ * every backend: the same plans and exchanges on small amounts of host memory.
+ *
+ * <p>{@link org.gradientsync.core.collectives.messages.RendezvousChoice} decides how the ranks
+ * compare their calls: in shared memory, by one rank of each node, or by messages.
+ */
 package org.gradientsync.core.collectives.messages;

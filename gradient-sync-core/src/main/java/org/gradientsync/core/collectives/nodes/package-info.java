@@ -1,2 +1,20 @@
-/** x. */
+/**
+ * Collectives on several nodes: within a node in memory, between nodes by a running sum.
+ *
+ * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelReducer} is for host memory. A {@link
+ * org.gradientsync.core.collectives.nodes.RunningSum} says which rank adds what, and when: each
+ * node adds its ranks' elements to the sum of the nodes before, in rank order, and passes it on in
+ * chunks; a {@link org.gradientsync.core.collectives.nodes.ChunkOrder} lets all nodes work at the
+ * same time. {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} has its messages and
+ * its memory.
+ *
+ * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
+ * two other reducers, that of a node's ranks and one that carries messages between the ranks with
+ * the same local number. {@link org.gradientsync.core.collectives.nodes.TwoLevelGpuPlan} has the
+ * algorithm, a {@link org.gradientsync.core.collectives.nodes.TwoLevelGpuSteps} the steps of one
+ * rank.
+ *
+ * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelReducerProvider} provides the first;
+ * the second is made of selections, so its provider is in {@link org.gradientsync.core.selection}.
+ */
 package org.gradientsync.core.collectives.nodes;
