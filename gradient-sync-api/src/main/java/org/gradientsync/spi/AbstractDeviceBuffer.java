@@ -350,7 +350,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     if (interceptor != null) {
       interceptor.beforeCopy();
     }
-    copyFromUnseen(source);
+    copyFromUnintercepted(source);
   }
 
   /**
@@ -359,7 +359,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    *
    * @param source a matching buffer
    */
-  public final void copyFromUnseen(Buffer source) {
+  public final void copyFromUnintercepted(Buffer source) {
     requireMatching(source, "source");
     upload(source);
   }
@@ -369,7 +369,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     if (interceptor != null) {
       interceptor.beforeCopy();
     }
-    copyToUnseen(target);
+    copyToUnintercepted(target);
   }
 
   /**
@@ -378,7 +378,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    *
    * @param target a matching buffer
    */
-  public final void copyToUnseen(Buffer target) {
+  public final void copyToUnintercepted(Buffer target) {
     requireMatching(target, "target");
     if (target.isReadOnly()) {
       throw new IllegalArgumentException("target is read-only: buffer=" + this);

@@ -57,7 +57,7 @@ public final class JoinFlag implements AutoCloseable {
           case FLOAT32 -> FloatBuffer.wrap(new float[] {1});
           default -> DoubleBuffer.wrap(new double[] {1});
         };
-    ((AbstractDeviceBuffer) one[0]).copyFromUnseen(number);
+    ((AbstractDeviceBuffer) one[0]).copyFromUnintercepted(number);
   }
 
   /** Sets the flag on the compute stream: this rank has data. */
@@ -68,7 +68,7 @@ public final class JoinFlag implements AutoCloseable {
   /** Waits for the average and returns whether any rank had data. */
   boolean isRaised() {
     ByteBuffer average = ByteBuffer.allocate(place.type().sizeInBytes());
-    ((AbstractDeviceBuffer) place).copyToUnseen(average);
+    ((AbstractDeviceBuffer) place).copyToUnintercepted(average);
     while (average.hasRemaining()) {
       if (average.get() != 0) {
         return true;

@@ -69,24 +69,24 @@ final class HostPieces {
   private void load(AbstractDeviceBuffer piece, int count) {
     switch (piece.type()) {
       case FLOAT16 -> {
-        piece.copyToUnseen(shorts.limit(count));
+        piece.copyToUnintercepted(shorts.limit(count));
         for (int i = 0; i < count; i++) {
           values[i] = Float16.toFloat(shorts.get(i));
         }
       }
       case BFLOAT16 -> {
-        piece.copyToUnseen(shorts.limit(count));
+        piece.copyToUnintercepted(shorts.limit(count));
         for (int i = 0; i < count; i++) {
           values[i] = BFloat16.toFloat(shorts.get(i));
         }
       }
       case FLOAT32 -> {
-        piece.copyToUnseen(floats.limit(count));
+        piece.copyToUnintercepted(floats.limit(count));
         for (int i = 0; i < count; i++) {
           values[i] = floats.get(i);
         }
       }
-      default -> piece.copyToUnseen(doubles.limit(count));
+      default -> piece.copyToUnintercepted(doubles.limit(count));
     }
   }
 
@@ -96,21 +96,21 @@ final class HostPieces {
         for (int i = 0; i < count; i++) {
           shorts.put(i, Float16.fromFloat((float) values[i]));
         }
-        piece.copyFromUnseen(shorts);
+        piece.copyFromUnintercepted(shorts);
       }
       case BFLOAT16 -> {
         for (int i = 0; i < count; i++) {
           shorts.put(i, BFloat16.fromFloat((float) values[i]));
         }
-        piece.copyFromUnseen(shorts);
+        piece.copyFromUnintercepted(shorts);
       }
       case FLOAT32 -> {
         for (int i = 0; i < count; i++) {
           floats.put(i, (float) values[i]);
         }
-        piece.copyFromUnseen(floats);
+        piece.copyFromUnintercepted(floats);
       }
-      default -> piece.copyFromUnseen(doubles);
+      default -> piece.copyFromUnintercepted(doubles);
     }
   }
 }

@@ -50,7 +50,7 @@ public final class LocalTransport implements Transport {
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
     if (peer == ANY_RANK) {
-      return new AnyLetter(group, rank, memory, tag);
+      return new AnySourceReceive(group, rank, memory, tag);
     }
     return group.mailbox(peer, rank).new Letter(memory, tag, false);
   }

@@ -76,7 +76,7 @@ public final class RunMessages {
     @Override
     public void start() {
       if (sends) {
-        run.copyToUnseen(bounce);
+        run.copyToUnintercepted(bounce);
       }
       pending = true;
       inner.start();
@@ -88,7 +88,7 @@ public final class RunMessages {
         return false;
       }
       if (pending && !sends) {
-        run.copyFromUnseen(bounce);
+        run.copyFromUnintercepted(bounce);
       }
       pending = false;
       return true;

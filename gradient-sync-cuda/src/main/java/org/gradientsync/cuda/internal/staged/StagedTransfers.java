@@ -137,9 +137,9 @@ final class StagedTransfers implements AutoCloseable {
       CudaBuffer from = (CudaBuffer) device.slice(first, count);
       ByteBuffer memory = host.slice(first, count).hostMemory();
       if (toHost) {
-        from.copyToUnseen(memory);
+        from.copyToUnintercepted(memory);
       } else {
-        from.copyFromUnseen(memory);
+        from.copyFromUnintercepted(memory);
       }
     }
   }

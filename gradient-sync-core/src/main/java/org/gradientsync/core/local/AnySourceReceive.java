@@ -4,14 +4,14 @@ import java.nio.ByteBuffer;
 import org.gradientsync.spi.Message;
 
 /** Receives the next message of any rank. Each test looks into all mailboxes. */
-final class AnyLetter implements Message {
+final class AnySourceReceive implements Message {
   private final LocalGroup group;
   private final int receiver;
   private final ByteBuffer memory;
   private final int tag;
   private boolean waiting;
 
-  AnyLetter(LocalGroup group, int receiver, ByteBuffer memory, int tag) {
+  AnySourceReceive(LocalGroup group, int receiver, ByteBuffer memory, int tag) {
     this.group = group;
     this.receiver = receiver;
     this.memory = memory;
