@@ -1,11 +1,16 @@
 package org.gradientsync;
 
 import java.nio.Buffer;
+import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
 
 /**
  * A group of ranks, and collectives and messages between them for small amounts of host memory: the
@@ -194,6 +199,169 @@ public interface Communicator extends AutoCloseable {
    * @throws MismatchedCallException as for {@link #send} and {@link #receive}
    */
   void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag);
+
+  /**
+   * Copies the root's bytes to all ranks, whatever their number, such as a checkpoint or a
+   * configuration. Two calls of this communicator: the number, then the bytes.
+   *
+   * @param bytes the root's, up to 2 GiB; ignored and may be null elsewhere
+   * @param root the rank that has the bytes
+   * @return the root's array itself on the root, a new array elsewhere
+   * @throws IllegalArgumentException on every rank if the root has given null
+   */
+  default byte[] broadcast(byte[] bytes, int root) {
+    boolean own = rank() == root;
+    long[] length = {!own ? 0 : bytes == null ? -1 : bytes.length};
+    broadcast(LongBuffer.wrap(length), root);
+    if (length[0] < 0) {
+      throw new IllegalArgumentException(
+          "the root has nothing to broadcast: bytes=null, root=" + root + ", rank=" + rank());
+    }
+    byte[] result = own ? bytes : new byte[Math.toIntExact(length[0])];
+    broadcast(ByteBuffer.wrap(result), root);
+    return result;
+  }
+
+  /**
+   * Copies the root's numbers to all ranks.
+   *
+   * @param data the source on the root, the target elsewhere; the same length on all ranks
+   * @param root the rank that has the numbers
+   */
+  default void broadcast(float[] data, int root) {
+    broadcast(FloatBuffer.wrap(Objects.requireNonNull(data, "data")), root);
+  }
+
+  /**
+   * Gives every rank the bytes of all ranks, which may differ in number. One call of this
+   * communicator for the numbers, and one for the bytes; if they are many, one for each rank that
+   * has some.
+   *
+   * @param bytes this rank's, 0 bytes to 2 GiB
+   * @return an array for each rank, in rank order
+   */
+  default List<byte[]> allGather(byte[] bytes) {
+    long[] lengths = lengths(bytes);
+    long longest = Arrays.stream(lengths).max().getAsLong();
+    List<byte[]> all = new ArrayList<>();
+    if (longest * size() <= 1 << 20) { // padding costs less than a call for each rank
+      ByteBuffer padded = ByteBuffer.allocate((int) longest * size());
+      allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, (int) longest)), padded);
+      for (int rank = 0; rank < size(); rank++) {
+        int from = rank * (int) longest;
+        all.add(Arrays.copyOfRange(padded.array(), from, from + (int) lengths[rank]));
+      }
+      return all;
+    }
+    for (int rank = 0; rank < size(); rank++) {
+      byte[] part = rank == rank() ? bytes.clone() : new byte[(int) lengths[rank]];
+      if (part.length > 0) {
+        broadcast(ByteBuffer.wrap(part), rank);
+      }
+      all.add(part);
+    }
+    return all;
+  }
+
+  /**
+   * Gives the root the bytes of all ranks, which may differ in number. One call of this
+   * communicator for the numbers, and then a message from each other rank that has some.
+   *
+   * @param bytes this rank's, 0 bytes to 2 GiB
+   * @param root the rank that receives
+   * @return on the root an array for each rank, in rank order; an empty list elsewhere
+   */
+  default List<byte[]> gather(byte[] bytes, int root) {
+    if (root < 0 || root >= size()) {
+      throw new IllegalArgumentException("no such rank: root=" + root + ", size=" + size());
+    }
+    long[] lengths = lengths(bytes);
+    if (rank() != root) {
+      if (bytes.length > 0) {
+        send(ByteBuffer.wrap(bytes), root, 0);
+      }
+      return List.of();
+    }
+    List<byte[]> all = new ArrayList<>();
+    for (int rank = 0; rank < size(); rank++) {
+      byte[] part = rank == root ? bytes.clone() : new byte[(int) lengths[rank]];
+      if (rank != root && part.length > 0) {
+        receive(ByteBuffer.wrap(part), rank, 0);
+      }
+      all.add(part);
+    }
+    return all;
+  }
+
+  private long[] lengths(byte[] bytes) {
+    long[] own = {Objects.requireNonNull(bytes, "bytes").length};
+    long[] lengths = new long[size()];
+    allGather(LongBuffer.wrap(own), LongBuffer.wrap(lengths));
+    return lengths;
+  }
+
+  /**
+   * Whether a condition holds on any rank, such as a request to stop.
+   *
+   * @param value this rank's
+   * @return true on all ranks if it is true on one
+   */
+  default boolean any(boolean value) {
+    return reduce(value ? 1 : 0, ReduceOp.MAX) != 0;
+  }
+
+  /**
+   * Whether a condition holds on all ranks.
+   *
+   * @param value this rank's
+   * @return true on all ranks if it is true on each
+   */
+  default boolean all(boolean value) {
+    return reduce(value ? 1 : 0, ReduceOp.MIN) != 0;
+  }
+
+  /**
+   * Adds a number of each rank, such as a count of rows. Wraps around.
+   *
+   * @param value this rank's
+   * @return the sum, the same on all ranks
+   */
+  default long sum(long value) {
+    return reduce(value, ReduceOp.SUM);
+  }
+
+  private long reduce(long value, ReduceOp op) {
+    long[] result = {value};
+    allReduce(LongBuffer.wrap(result), op);
+    return result[0];
+  }
+
+  /**
+   * The greatest of a number of each rank. {@link GradientSync#mean} averages one.
+   *
+   * @param value this rank's
+   * @return the greatest by {@link Math#max(double, double)}: NaN if one is NaN; the same on all
+   *     ranks
+   */
+  default double max(double value) {
+    return reduce(value, ReduceOp.MAX);
+  }
+
+  /**
+   * The least of a number of each rank.
+   *
+   * @param value this rank's
+   * @return the least by {@link Math#min(double, double)}: NaN if one is NaN; the same on all ranks
+   */
+  default double min(double value) {
+    return reduce(value, ReduceOp.MIN);
+  }
+
+  private double reduce(double value, ReduceOp op) {
+    double[] result = {value};
+    allReduce(DoubleBuffer.wrap(result), op);
+    return result[0];
+  }
 
   /**
    * Splits the ranks into groups. Collective.

@@ -1,6 +1,7 @@
 package org.gradientsync;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -389,6 +390,29 @@ public abstract class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not join in time
    */
   public abstract double mean(double value);
+
+  /**
+   * Tells every rank how many elements each rank has, for what differs in length. Does not wait for
+   * the device. Collective.
+   *
+   * @param mine this rank's number, 0 or more
+   * @return one number for each rank, in rank order; the same on all ranks
+   * @throws IllegalArgumentException on every rank if a number is negative
+   * @throws IllegalStateException if this sync is closed
+   * @throws MismatchedCallException on every rank if other ranks make another call
+   * @throws RankLostException if a rank does not join in time
+   */
+  public long[] counts(long mine) {
+    long[] counts = new long[size()];
+    communicator().allGather(LongBuffer.wrap(new long[] {mine}), LongBuffer.wrap(counts));
+    for (int rank = 0; rank < counts.length; rank++) {
+      if (counts[rank] < 0) {
+        throw new IllegalArgumentException(
+            "count is negative: rank=" + rank + ", count=" + counts[rank]);
+      }
+    }
+    return counts;
+  }
 
   /** Waits until every rank has called it. Does not wait for the device. */
   public abstract void barrier();

@@ -15,6 +15,7 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.Stream;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
@@ -101,6 +102,88 @@ public abstract class CommunicatorContract {
               }
             }
           }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void gathersBytesThatDifferInNumber(int ranks) {
+    each(
+        ranks,
+        c -> {
+          for (int unit : new int[] {0, 1, 7, 200_001}) { // the last one exceeds what is padded
+            List<byte[]> all = c.allGather(bytes(c.rank(), unit));
+            List<byte[]> atRoot = c.gather(bytes(c.rank(), unit), ranks - 1);
+            assertEquals(ranks, all.size());
+            assertEquals(c.rank() == ranks - 1 ? ranks : 0, atRoot.size());
+            for (int rank = 0; rank < ranks; rank++) {
+              assertArrayEquals(bytes(rank, unit), all.get(rank));
+              if (!atRoot.isEmpty()) {
+                assertArrayEquals(bytes(rank, unit), atRoot.get(rank));
+              }
+            }
+          }
+        });
+  }
+
+  /** Different in number and content; rank 1 has none. */
+  private static byte[] bytes(int rank, int unit) {
+    byte[] bytes = new byte[rank == 1 ? 0 : (rank + 3) * unit];
+    for (int i = 0; i < bytes.length; i++) {
+      bytes[i] = (byte) (31 * i + 7 * rank + 1);
+    }
+    return bytes;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void broadcastsBytesOfAnyNumber(int ranks) {
+    each(
+        ranks,
+        c -> {
+          for (int root = 0; root < ranks; root++) {
+            for (int count : COUNTS) {
+              byte[] sent = bytes(2 * root, count);
+              byte[] got = c.broadcast(c.rank() == root ? sent : null, root);
+              assertArrayEquals(sent, got);
+            }
+            float[] numbers = {c.rank(), 0.5f * c.rank(), 3};
+            c.broadcast(numbers, root);
+            assertArrayEquals(new float[] {root, 0.5f * root, 3}, numbers);
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aRootWithoutBytesIsAnErrorOnEveryRank(int ranks) {
+    each(
+        ranks,
+        c -> {
+          IllegalArgumentException e =
+              assertThrows(
+                  IllegalArgumentException.class, () -> c.broadcast((byte[]) null, ranks - 1));
+          assertTrue(e.getMessage().contains("root=" + (ranks - 1) + ", rank=" + c.rank()));
+          assertEquals(ranks, c.sum(1)); // and the communicator can still be used
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void combinesOneNumberOfEachRank(int ranks) {
+    each(
+        ranks,
+        c -> {
+          boolean last = c.rank() == ranks - 1;
+          assertTrue(c.any(last));
+          assertEquals(ranks == 1, c.all(last));
+          assertTrue(c.all(true) && !c.any(false) && !c.all(false) && c.any(true));
+          assertEquals(ranks * (ranks + 1L) / 2, c.sum(c.rank() + 1L));
+          assertEquals(Long.MIN_VALUE, c.sum(last ? Long.MIN_VALUE : 0));
+          assertEquals(ranks - 0.5, c.max(c.rank() + 0.5));
+          assertEquals(-0.5 * ranks, c.min(-0.5 * (c.rank() + 1)));
+          assertEquals(Double.NaN, c.max(last ? Double.NaN : 1));
+          assertEquals(Double.NEGATIVE_INFINITY, c.min(last ? Double.NEGATIVE_INFINITY : 1));
         });
   }
 
@@ -436,7 +519,7 @@ public abstract class CommunicatorContract {
         ranks,
         c -> {
           IntBuffer one = IntBuffer.allocate(1);
-          assertThrows(NullPointerException.class, () -> c.broadcast(null, 0));
+          assertThrows(NullPointerException.class, () -> c.broadcast((Buffer) null, 0));
           refused(() -> c.broadcast(one, ranks), "root=" + ranks);
           refused(() -> c.broadcast(one, -1), "root=-1");
           refused(() -> c.broadcast(one.asReadOnlyBuffer(), 0), "read-only");
