@@ -170,7 +170,8 @@ public final class Arrivals implements AutoCloseable {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
-    // Ranks finish a call before the next one, so all have finished what this rank has.
+    // A rank begins a call only after the one before, so the last call that this rank has finished
+    // is also the last one of the missing ranks.
     return missing(peer, test)
         + (test.test(rendezvous.arrival(peer), peer)
             ? " came and did not do its part"

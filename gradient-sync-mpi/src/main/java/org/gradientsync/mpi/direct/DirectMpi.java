@@ -61,7 +61,7 @@ public final class DirectMpi implements MpiCalls {
         "it is neither Open MPI nor of MPICH's kind: version=" + version);
   }
 
-  /** The first words of what the library tells of itself. */
+  /** The name and version at the beginning of MPI_Get_library_version's text. */
   static String versionIn(String text) {
     return text.lines().findFirst().orElse("").split(",")[0].replaceAll("\\s+", " ").trim();
   }
