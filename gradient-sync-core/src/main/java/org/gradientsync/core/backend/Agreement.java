@@ -18,6 +18,9 @@ public final class Agreement {
    * @throws UnavailableException with the reason of the first rank that has one
    */
   public static void requireAll(Communicator communicator, String reason) {
+    if (!communicator.any(!reason.isEmpty())) {
+      return; // without texts of all ranks on each, which are many with many ranks
+    }
     ByteBuffer own = ByteBuffer.allocate(REASON_BYTES);
     ShortText.put(own, 0, REASON_BYTES, reason);
     ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());

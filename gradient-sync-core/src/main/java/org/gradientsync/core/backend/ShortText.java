@@ -23,6 +23,9 @@ public final class ShortText {
 
   /** Reads a text that {@link #put} has written, on one line. */
   public static String get(ByteBuffer memory, int at, int bytes) {
+    if (bytes == 0 || memory.get(at) == 0) {
+      return ""; // most are, and reading them must cost nothing
+    }
     byte[] text = new byte[bytes];
     memory.get(at, text);
     return oneLine(new String(text, StandardCharsets.UTF_8).trim());
