@@ -106,7 +106,7 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   @Override
   protected void release() {
     if (ownsMemory && address != 0) {
-      device.free(this, address);
+      device.gpu().memory().freeBuffer(address, stream.driver());
     }
   }
 }

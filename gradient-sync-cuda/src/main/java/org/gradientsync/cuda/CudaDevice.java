@@ -12,7 +12,6 @@ import org.gradientsync.Stream;
 import org.gradientsync.cuda.internal.driver.CopyKernel;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
-import org.gradientsync.cuda.internal.driver.FiniteCheck;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
@@ -35,8 +34,6 @@ public final class CudaDevice implements BackendDevice {
   private final Gpu gpu;
   private final CudaStream stream;
   private final PinnedStaging staging;
-  private FiniteCheck finite; // created by its first use
-  private NormKernel norm; // likewise
   private volatile CallInterceptor interceptor; // or null
 
   static {
@@ -167,23 +164,10 @@ public final class CudaDevice implements BackendDevice {
     requireOwn(on);
     gpu.makeCurrent();
     long bytes = count * type.sizeInBytes();
-    long address = bytes == 0 ? 0 : allocateZeroed(bytes, on);
+    long address = bytes == 0 ? 0 : gpu.memory().allocateZeroed(bytes, on.driver().handle());
     CudaBuffer buffer = new CudaBuffer(this, type, count, on, address, true);
     buffer.warnIfNeverClosed();
     return buffer;
-  }
-
-  private long allocateZeroed(long bytes, CudaStream on) {
-    CUstream handle = on.driver().handle();
-    long address = gpu.memory().allocate(bytes);
-    try {
-      gpu.api().fillZero(address, bytes, handle);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> gpu.api().free(address));
-      throw e;
-    }
-    gpu.memory().addBuffer(address);
-    return address;
   }
 
   /**
@@ -222,7 +206,7 @@ public final class CudaDevice implements BackendDevice {
   @Override
   public void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     CudaBuffer result = (CudaBuffer) target;
-    ReduceKernel kernel = gpu.reduceKernel();
+    ReduceKernel kernel = gpu.kernels().reduce();
     synchronized (kernel) {
       setSources(kernel, sources);
       kernel.reduce(
@@ -234,7 +218,7 @@ public final class CudaDevice implements BackendDevice {
   public void accumulate(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
     CudaBuffer result = (CudaBuffer) target;
-    ReduceKernel kernel = gpu.reduceKernel();
+    ReduceKernel kernel = gpu.kernels().reduce();
     synchronized (kernel) {
       setSources(kernel, sources);
       kernel.accumulate(
@@ -252,7 +236,7 @@ public final class CudaDevice implements BackendDevice {
   public void finish(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks) {
     CudaBuffer result = (CudaBuffer) target;
-    ReduceKernel kernel = gpu.reduceKernel();
+    ReduceKernel kernel = gpu.kernels().reduce();
     synchronized (kernel) {
       setSources(kernel, sources);
       kernel.finish(
@@ -287,14 +271,10 @@ public final class CudaDevice implements BackendDevice {
   @Override
   public void copy(DeviceBuffer source, DeviceBuffer target) {
     if (target.count() > 0) {
+      CudaBuffer from = (CudaBuffer) source;
       CudaBuffer to = (CudaBuffer) target;
-      gpu.makeCurrent();
-      gpu.api()
-          .copy(
-              to.pointer(),
-              ((CudaBuffer) source).pointer(),
-              to.sizeInBytes(),
-              to.stream().driver().handle());
+      CUstream on = streamFor(to);
+      gpu.api().copy(to.pointer(), from.pointer(), to.sizeInBytes(), on);
     }
   }
 
@@ -303,10 +283,9 @@ public final class CudaDevice implements BackendDevice {
     if (sources.length == 0) {
       return;
     }
-    CopyKernel kernel = gpu.copyKernel();
-    gpu.makeCurrent();
+    CopyKernel kernel = gpu.kernels().copy();
     synchronized (kernel) {
-      kernel.begin(((CudaBuffer) targets[0]).stream().driver().handle());
+      kernel.begin(streamFor((CudaBuffer) targets[0]));
       for (int i = 0; i < sources.length; i++) {
         CudaBuffer to = (CudaBuffer) targets[i];
         kernel.copy(((CudaBuffer) sources[i]).address(), to.address(), to.sizeInBytes());
@@ -321,27 +300,20 @@ public final class CudaDevice implements BackendDevice {
     if (target.count() > 0) {
       CudaBuffer from = (CudaBuffer) source;
       CudaBuffer to = (CudaBuffer) target;
-      ReduceKernel kernel = gpu.reduceKernel();
-      gpu.makeCurrent();
-      kernel.convert(
-          from.address(),
-          from.type(),
-          to.address(),
-          to.type(),
-          to.count(),
-          to.stream().driver().handle());
+      gpu.kernels()
+          .reduce()
+          .convert(from.address(), from.type(), to.address(), to.type(), to.count(), streamFor(to));
     }
   }
 
   @Override
-  public synchronized long firstNotFinite(DeviceBuffer buffer) {
+  public long firstNotFinite(DeviceBuffer buffer) {
     gpu.requireOpen();
     gpu.makeCurrent();
-    if (finite == null) {
-      finite = new FiniteCheck(gpu.api(), gpu.ordinal());
-    }
     CudaBuffer own = (CudaBuffer) buffer;
-    return finite.first(own.type(), own.address(), own.count(), own.stream().driver());
+    return gpu.kernels()
+        .finite()
+        .first(own.type(), own.address(), own.count(), own.stream().driver());
   }
 
   @Override
@@ -356,14 +328,13 @@ public final class CudaDevice implements BackendDevice {
     norm(own).scale(own.type(), own.address(), own.count(), factor, own.stream().driver());
   }
 
-  private synchronized NormKernel norm(CudaBuffer buffer) {
+  private NormKernel norm(CudaBuffer buffer) {
     gpu.requireOpen();
     gpu.makeCurrent();
-    if (norm == null) {
+    if (!gpu.kernels().hasNorm()) {
       buffer.stream().await(); // loading may wait for averages, and these for other threads' calls
-      norm = new NormKernel(gpu.api(), gpu.ordinal());
     }
-    return norm;
+    return gpu.kernels().norm();
   }
 
   @Override
@@ -431,9 +402,7 @@ public final class CudaDevice implements BackendDevice {
         gpu::makeCurrent,
         stream::await,
         staging,
-        gpu::unloadKernels,
-        finite,
-        norm,
+        gpu.kernels(),
         gpu::markClosed,
         gpu.memory()::freeBuffers,
         gpu.memory()::freeDeferred,
@@ -461,17 +430,5 @@ public final class CudaDevice implements BackendDevice {
   void requireOwn(CudaStream other) {
     Objects.requireNonNull(other, "stream");
     other.driver().requireOn(gpu);
-  }
-
-  void free(CudaBuffer buffer, long address) {
-    if (gpu.memory().removeBuffer(address)) {
-      GpuStream on = buffer.stream().driver();
-      Resources.closeAll(
-          gpu::makeCurrent,
-          on.isClosed() // freeing waits for the work that a closed stream left
-              ? null
-              : () -> gpu.api().awaitStream(on.handle()),
-          () -> gpu.memory().free(address));
-    }
   }
 }

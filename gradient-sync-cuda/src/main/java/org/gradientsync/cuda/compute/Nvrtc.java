@@ -4,7 +4,6 @@ import java.util.Arrays;
 import jcuda.nvrtc.JNvrtc;
 import jcuda.nvrtc.nvrtcProgram;
 import jcuda.nvrtc.nvrtcResult;
-import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.cuda.internal.driver.NativeFolder;
 import org.gradientsync.cuda.internal.driver.ReturnCode;
@@ -65,33 +64,24 @@ final class Nvrtc {
   static String compile(String source, String... options) {
     load();
     nvrtcProgram program = new nvrtcProgram();
-    check(
-        CODES.of(() -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null)),
+    CODES.check(
         "nvrtcCreateProgram",
-        "");
+        () -> JNvrtc.nvrtcCreateProgram(program, source, "source.cu", 0, null, null));
     try {
       int result = CODES.of(() -> JNvrtc.nvrtcCompileProgram(program, options.length, options));
       if (result != nvrtcResult.NVRTC_SUCCESS) {
         String[] log = {""};
         JNvrtc.nvrtcGetProgramLog(program, log);
-        check(
+        CODES.check(
             result,
             "nvrtcCompileProgram",
             ", options=" + Arrays.toString(options) + ", log=" + log[0].strip());
       }
       String[] ptx = new String[1];
-      check(CODES.of(() -> JNvrtc.nvrtcGetPTX(program, ptx)), "nvrtcGetPTX", "");
+      CODES.check("nvrtcGetPTX", () -> JNvrtc.nvrtcGetPTX(program, ptx));
       return ptx[0];
     } finally {
       JNvrtc.nvrtcDestroyProgram(program);
-    }
-  }
-
-  private static void check(int result, String call, String detail) {
-    if (result != nvrtcResult.NVRTC_SUCCESS) {
-      throw new DeviceException(
-          call + " failed: " + nvrtcResult.stringFor(result) + " (" + result + ")" + detail,
-          result);
     }
   }
 }

@@ -1,44 +1,35 @@
 package org.gradientsync.core.collectives.messages;
 
 import java.nio.Buffer;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
-import org.gradientsync.core.group.CallMatcher;
 import org.gradientsync.core.group.Exchange;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Call;
 import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.HostElement;
-import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
 /** The communicator of every backend, over the backend's transport. */
 public final class GroupCommunicator implements Communicator {
   private final ProcessGroup group;
-  private final CallMatcher matcher;
   private final Exchange exchange;
   private final HostDevice host = new HostDevice();
   private final MessageReducer reducer;
+  private final PairedMessages messages;
   private final int localRank;
   private final int localSize;
   private final int nodeCount;
-  private final ByteBuffer peerSend = HostBuffers.allocate(Call.BYTES);
-  private final ByteBuffer peerReceive = HostBuffers.allocate(Call.BYTES);
-  private final ByteBuffer ownSend = HostBuffers.allocate(Call.BYTES);
-  private final ByteBuffer ownReceive = HostBuffers.allocate(Call.BYTES);
   private final ThreadLocal<Origin> composed = new ThreadLocal<>();
   private volatile Runnable beforeCall = () -> {};
 
@@ -47,9 +38,9 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
-    matcher = group.matcher();
     exchange = group.exchange();
-    this.reducer = new MessageReducer("communicator", group, host);
+    reducer = new MessageReducer("communicator", group, host);
+    messages = new PairedMessages(group);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {
       nodes[peer] = group.ranks().nodeOf(peer);
@@ -262,11 +253,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requireTag(tag);
     beforeCall.run();
-    synchronized (group) {
-      requireFit(pair(data, destination, null, RankMap.NO_RANK, tag));
-      exchange.send(data, data.position(), data.remaining(), destination, Channel.sending(tag));
-      group.finished();
-    }
+    messages.send(data, destination, tag);
   }
 
   @Override
@@ -275,11 +262,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(source, "source");
     requireTag(tag);
     beforeCall.run();
-    synchronized (group) {
-      requireFit(pair(null, RankMap.NO_RANK, data, source, tag));
-      exchange.receive(data, data.position(), data.remaining(), source, Channel.sending(tag));
-      group.finished();
-    }
+    messages.receive(data, source, tag);
   }
 
   @Override
@@ -298,29 +281,7 @@ public final class GroupCommunicator implements Communicator {
     requirePeer(destination, "destination");
     requirePeer(source, "source");
     beforeCall.run();
-    synchronized (group) {
-      MismatchedCallException failure = pair(send, destination, receive, source, tag);
-      boolean own = Call.verdict(ownSend);
-      exchange.move(
-          send,
-          send.position(),
-          own && Call.verdict(peerReceive) ? send.remaining() : 0,
-          destination,
-          receive,
-          receive.position(),
-          own && Call.verdict(peerSend) ? receive.remaining() : 0,
-          source,
-          Channel.sending(tag));
-      requireFit(failure);
-      group.finished();
-    }
-  }
-
-  private void requireFit(MismatchedCallException failure) {
-    if (failure != null) {
-      group.finished();
-      throw failure;
-    }
+    messages.move(send, destination, receive, source, tag);
   }
 
   @Override
@@ -339,100 +300,6 @@ public final class GroupCommunicator implements Communicator {
 
   private void run(Kind kind, Buffer data, int root, Runnable body) {
     group.run(shown(), kind, Call.element(data), data.remaining(), root, body);
-  }
-
-  /**
-   * Sender and receiver exchange their calls, and then their verdicts on all calls that they have
-   * received. Elements move between two ranks only if both verdicts are positive, so no message is
-   * left pending. Either side may be absent.
-   *
-   * @return null if all calls match; otherwise the exception to throw after the matching exchanges
-   */
-  private MismatchedCallException pair(
-      Buffer send, int destination, Buffer receive, int source, int tag) {
-    Buffer main = send != null ? send : receive;
-    Kind kind = send != null ? Kind.SEND : Kind.RECEIVE;
-    matcher.beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
-    Message[] messages = new Message[4];
-    try {
-      if (send != null) {
-        write(ownSend, Kind.SEND, send, tag);
-        messages[0] = group.messages().receiver(peerReceive, destination, Channel.receiving(tag));
-        messages[1] = group.messages().sender(ownSend, destination, Channel.sending(tag));
-      }
-      if (receive != null) {
-        write(ownReceive, Kind.RECEIVE, receive, tag);
-        messages[2] = group.messages().receiver(peerSend, source, Channel.sending(tag));
-        messages[3] = group.messages().sender(ownReceive, source, Channel.receiving(tag));
-      }
-      exchange(messages, destination, source);
-      MismatchedCallException failure = null;
-      if (send != null && !Call.samePair(ownSend, peerReceive)) {
-        failure = mismatch(ownSend, peerReceive, destination);
-      } else if (receive != null && !Call.samePair(ownReceive, peerSend)) {
-        failure = mismatch(ownReceive, peerSend, source);
-      }
-      Call.writeVerdict(ownSend, failure == null);
-      Call.writeVerdict(ownReceive, failure == null);
-      exchange(messages, destination, source);
-      group.arrivals().pairs().end();
-      if (failure == null && send != null && !Call.verdict(peerReceive)) {
-        failure = mismatchWithThirdRank(destination);
-      } else if (failure == null && receive != null && !Call.verdict(peerSend)) {
-        failure = mismatchWithThirdRank(source);
-      }
-      return failure;
-    } finally {
-      for (Message message : messages) {
-        if (message != null) {
-          message.close();
-        }
-      }
-    }
-  }
-
-  private static void write(ByteBuffer call, Kind kind, Buffer data, int tag) {
-    Call.write(call, 0, Origin.COMMUNICATOR, kind, Call.element(data), data.remaining(), null, tag);
-  }
-
-  private void exchange(Message[] messages, int destination, int source) {
-    group.arrivals().pairs().nextRound();
-    for (Message message : messages) {
-      if (message != null) {
-        message.start();
-      }
-    }
-    for (int i = 0; i < messages.length; i++) {
-      if (messages[i] != null && i < 2) {
-        matcher.awaitReceiver(messages[i], destination);
-      } else if (messages[i] != null) {
-        matcher.awaitSender(messages[i], source);
-      }
-    }
-  }
-
-  private MismatchedCallException mismatch(ByteBuffer own, ByteBuffer other, int peer) {
-    return new MismatchedCallException(
-        "the ranks' calls do not match, rank="
-            + rank()
-            + ":\n  rank "
-            + rank()
-            + ": "
-            + Call.describe(own)
-            + "\n  rank "
-            + peer
-            + ": "
-            + Call.describe(other));
-  }
-
-  private MismatchedCallException mismatchWithThirdRank(int peer) {
-    return new MismatchedCallException(
-        "the ranks' calls do not match, rank="
-            + rank()
-            + ": rank "
-            + peer
-            + " and a third rank do not match, so nothing was exchanged with rank "
-            + peer);
   }
 
   private void requirePeer(int peer, String role) {

@@ -9,7 +9,7 @@ import org.gradientsync.spi.Resources;
 
 /**
  * Looks for a NaN or an infinity in a buffer with the kernels of {@code finite.cu}, and waits for
- * the result. The caller holds a lock.
+ * the result. Thread-safe.
  */
 public final class FiniteCheck implements AutoCloseable {
   // Offsets in the kernels' struct; the address of the elements comes first.
@@ -28,7 +28,7 @@ public final class FiniteCheck implements AutoCloseable {
 
   private final Resources resources = new Resources();
 
-  public FiniteCheck(CudaApi api, int ordinal) {
+  FiniteCheck(CudaApi api, int ordinal) {
     this.api = api;
     try {
       api.pageLock(found);
@@ -53,7 +53,7 @@ public final class FiniteCheck implements AutoCloseable {
    *
    * @return the index of a NaN or an infinity; -1 if there is none, and for integers
    */
-  public long first(DataType type, long address, long count, GpuStream stream) {
+  public synchronized long first(DataType type, long address, long count, GpuStream stream) {
     found.putLong(0, 0);
     CUfunction function = functions[type.ordinal()];
     if (function != null && count > 0) {

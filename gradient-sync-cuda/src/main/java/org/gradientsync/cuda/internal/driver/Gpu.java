@@ -14,9 +14,7 @@ public final class Gpu {
   private final CUcontext context;
   private final GpuMemory memory;
   private final GpuWaits waits;
-  private final Object loading = new Object();
-  private volatile ReduceKernel reduceKernel;
-  private volatile CopyKernel copyKernel;
+  private final GpuKernels kernels = new GpuKernels(this);
   private volatile boolean warmsUpStreams;
   private volatile boolean closed;
 
@@ -59,6 +57,10 @@ public final class Gpu {
     return waits;
   }
 
+  public GpuKernels kernels() {
+    return kernels;
+  }
+
   /** Makes the context current for this thread, as most calls of {@link #api} need. */
   public void makeCurrent() {
     api.useContext(context);
@@ -73,43 +75,6 @@ public final class Gpu {
     return api.capability(ordinal);
   }
 
-  /** The reduction kernels. The first call loads them, and the driver may have to compile them. */
-  public ReduceKernel reduceKernel() {
-    ReduceKernel loaded = reduceKernel;
-    if (loaded != null) {
-      return loaded;
-    }
-    synchronized (loading) {
-      if (reduceKernel == null) {
-        requireOpen();
-        makeCurrent();
-        reduceKernel = new ReduceKernel(api, ordinal);
-      }
-      return reduceKernel;
-    }
-  }
-
-  /** The kernel that copies many buffers. The first call loads it, also in a capture. */
-  public CopyKernel copyKernel() {
-    CopyKernel loaded = copyKernel;
-    if (loaded != null) {
-      return loaded;
-    }
-    synchronized (loading) {
-      if (copyKernel == null) {
-        requireOpen();
-        makeCurrent();
-        int mode = api.captureMode(CudaApi.ANY_CALL);
-        try {
-          copyKernel = new CopyKernel(api, ordinal);
-        } finally {
-          api.captureMode(mode);
-        }
-      }
-      return copyKernel;
-    }
-  }
-
   /**
    * Runs a kernel on each stream that is created from now on, before it is used. For ranks that
    * share this GPU: where two threads use new streams at the same time, the driver can make the
@@ -122,10 +87,6 @@ public final class Gpu {
 
   boolean warmsUpStreams() {
     return warmsUpStreams;
-  }
-
-  public void unloadKernels() {
-    Resources.closeAll(reduceKernel, copyKernel);
   }
 
   /** Makes a captured graph executable. Destroys the captured graph even if that fails. */

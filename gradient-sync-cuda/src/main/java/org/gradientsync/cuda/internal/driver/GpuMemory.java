@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
+import jcuda.driver.CUstream;
 import org.gradientsync.DeviceException;
 import org.gradientsync.spi.Resources;
 
@@ -32,7 +33,7 @@ public final class GpuMemory {
   }
 
   /** Allocates memory. If there is not enough, the exception's message gives the free bytes. */
-  public long allocate(long bytes) {
+  long allocate(long bytes) {
     DeferredFrees.free(api, context);
     try {
       return api.allocate(bytes);
@@ -47,14 +48,29 @@ public final class GpuMemory {
     }
   }
 
-  /** Registers a buffer's memory, so that {@link #freeBuffers} frees it if nobody closes it. */
-  public void addBuffer(long address) {
+  /** Allocates a buffer's memory, which {@link #freeBuffers} frees if nobody closes the buffer. */
+  public long allocateZeroed(long bytes, CUstream stream) {
+    long address = allocate(bytes);
+    try {
+      api.fillZero(address, bytes, stream);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> api.free(address));
+      throw e;
+    }
     buffers.add(address);
+    return address;
   }
 
-  /** Unregisters a buffer's memory. If it was registered, the caller must {@link #free} it. */
-  public boolean removeBuffer(long address) {
-    return buffers.remove(address);
+  /** Frees a buffer's memory after the work on its stream. Does nothing for other memory. */
+  public void freeBuffer(long address, GpuStream stream) {
+    if (buffers.remove(address)) {
+      Resources.closeAll(
+          () -> api.useContext(context),
+          stream.isClosed() // freeing waits for the work that a closed stream left
+              ? null
+              : () -> api.awaitStream(stream.handle()),
+          () -> free(address));
+    }
   }
 
   /** Keeps a buffer's memory, even after the buffer is closed, until other ranks unmap it. */
@@ -72,7 +88,7 @@ public final class GpuMemory {
   }
 
   /** Frees a buffer's memory at once, or once that is allowed and other ranks have unmapped it. */
-  public void free(long address) {
+  private void free(long address) {
     List<BooleanSupplier> before = mapped.remove(address);
     List<BooleanSupplier> all = before == null ? List.of() : before;
     BooleanSupplier mayFree =

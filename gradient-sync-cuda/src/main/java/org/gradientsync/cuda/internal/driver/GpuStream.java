@@ -86,7 +86,7 @@ public final class GpuStream implements AutoCloseable {
   /** Runs a kernel that does nothing, and waits for it. See {@link Gpu#warmUpStreams}. */
   public void warmUp() {
     gpu.makeCurrent();
-    gpu.reduceKernel().runNothing(handle());
+    gpu.kernels().reduce().runNothing(handle());
     await();
   }
 

@@ -16,7 +16,6 @@ import jcuda.jcublas.cublasOperation;
 import jcuda.jcublas.cublasStatus;
 import jcuda.runtime.cudaStream_t;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.HostBuffers;
 
@@ -65,13 +64,13 @@ public final class JCublasApi implements BlasApi {
   @Override
   public cublasHandle create() {
     cublasHandle handle = new cublasHandle();
-    check(CODES.of(() -> JCublas2.cublasCreate(handle)), "cublasCreate");
+    CODES.check("cublasCreate", JCublas2::cublasCreate, handle);
     return handle;
   }
 
   @Override
   public void destroy(cublasHandle handle) {
-    check(CODES.of(() -> JCublas2.cublasDestroy(handle)), "cublasDestroy");
+    CODES.check("cublasDestroy", JCublas2::cublasDestroy, handle);
   }
 
   @Override
@@ -82,11 +81,7 @@ public final class JCublasApi implements BlasApi {
       same = new cudaStream_t(stream);
       streams.put(stream, same);
     }
-    try {
-      check(JCublas2.cublasSetStream(handle, same), "cublasSetStream");
-    } catch (jcuda.CudaException e) {
-      check(CODES.of(e), "cublasSetStream");
-    }
+    CODES.check("cublasSetStream", JCublas2::cublasSetStream, handle, same);
   }
 
   @Override
@@ -97,14 +92,13 @@ public final class JCublasApi implements BlasApi {
     } catch (jcuda.CudaException e) {
       status = CODES.of(e);
     }
-    check(status, "cublasSetWorkspace", "bytes", bytes);
+    CODES.check(status, "cublasSetWorkspace", "bytes", bytes);
   }
 
   @Override
   public void useTf32(cublasHandle handle, boolean tf32) {
     int mode = tf32 ? cublasMath.CUBLAS_TF32_TENSOR_OP_MATH : cublasMath.CUBLAS_DEFAULT_MATH;
-    int status = CODES.of(() -> JCublas2.cublasSetMathMode(handle, mode));
-    check(status, "cublasSetMathMode", "mode", mode);
+    CODES.check("cublasSetMathMode", "mode", mode, () -> JCublas2.cublasSetMathMode(handle, mode));
   }
 
   @Override
@@ -145,7 +139,7 @@ public final class JCublasApi implements BlasApi {
       status = CODES.of(e);
     }
     if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(
+      throw CODES.failed(
           status, single ? "cublasSgemm" : "cublasDgemm", ", m=" + m + ", n=" + n + ", k=" + k);
     }
   }
@@ -165,7 +159,7 @@ public final class JCublasApi implements BlasApi {
     } catch (jcuda.CudaException e) {
       status = CODES.of(e);
     }
-    check(status, single ? "cublasSscal" : "cublasDscal", "count", count);
+    CODES.check(status, single ? "cublasSscal" : "cublasDscal", "count", count);
   }
 
   @Override
@@ -185,7 +179,7 @@ public final class JCublasApi implements BlasApi {
     } catch (jcuda.CudaException e) {
       status = CODES.of(e);
     }
-    check(status, single ? "cublasSaxpy" : "cublasDaxpy", "count", count);
+    CODES.check(status, single ? "cublasSaxpy" : "cublasDaxpy", "count", count);
   }
 
   /**
@@ -250,22 +244,5 @@ public final class JCublasApi implements BlasApi {
         throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
       }
     }
-  }
-
-  private static void check(int status, String call) {
-    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(status, call, "");
-    }
-  }
-
-  private static void check(int status, String call, String key, long value) {
-    if (status != cublasStatus.CUBLAS_STATUS_SUCCESS) {
-      throw failed(status, call, ", " + key + "=" + value);
-    }
-  }
-
-  private static DeviceException failed(int status, String call, String detail) {
-    return new DeviceException(
-        call + " failed: " + cublasStatus.stringFor(status) + " (" + status + ")" + detail, status);
   }
 }

@@ -3,13 +3,7 @@ package org.gradientsync.cuda.internal.driver;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.Locale;
-import java.util.function.IntSupplier;
 import jcuda.Pointer;
-import jcuda.driver.CUcontext;
-import jcuda.driver.CUdevice;
-import jcuda.driver.CUdevice_P2PAttribute;
-import jcuda.driver.CUdevice_attribute;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
@@ -28,143 +22,77 @@ import jcuda.driver.CUstreamCaptureStatus;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import jcuda.driver.JITOptions;
-import org.gradientsync.DeviceException;
 
-/**
- * The driver through JCuda. If JCuda throws exceptions, this class turns them into error codes; see
- * {@link ReturnCode}. Frequent calls do that without a lambda, which can be garbage.
- */
-public final class JCudaApi implements CudaApi {
-  private static final ReturnCode CODES = new ReturnCode(CUresult::stringFor);
+/** The driver's calls about memory, streams, events, kernels and graphs, through JCuda. */
+public final class JCudaApi extends JCudaGpus {
   private static final int LOG_BYTES = 16 << 10;
   private static final int NOT_CUDA_MEMORY = 1; // CUDA_ERROR_INVALID_VALUE
 
   /** Receives a number from the driver in calls that must not allocate. */
   private final ThreadLocal<int[]> number = ThreadLocal.withInitial(() -> new int[1]);
 
+  /** A copy that is enqueued on a stream. */
+  private interface Copy<A, B> {
+    int make(A target, B source, long bytes, CUstream stream);
+  }
+
   /** Loads JCuda's natives and initializes the driver. Called by {@link CudaLibrary}. */
   JCudaApi() {
-    check(() -> JCudaDriver.cuInit(0), "cuInit");
-  }
-
-  @Override
-  public int driverVersion() {
-    int[] version = new int[1];
-    check(() -> JCudaDriver.cuDriverGetVersion(version), "cuDriverGetVersion");
-    return version[0];
-  }
-
-  @Override
-  public int deviceCount() {
-    int[] count = new int[1];
-    check(() -> JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
-    return count[0];
-  }
-
-  @Override
-  public String deviceName(int ordinal) {
-    byte[] name = new byte[256];
-    check(() -> JCudaDriver.cuDeviceGetName(name, name.length, device(ordinal)), "cuDeviceGetName");
-    int length = 0;
-    while (length < name.length && name[length] != 0) {
-      length++;
-    }
-    return new String(name, 0, length, StandardCharsets.UTF_8);
-  }
-
-  @Override
-  public String pciAddress(int ordinal) {
-    String[] id = new String[1];
-    check(() -> JCudaDriver.cuDeviceGetPCIBusId(id, 32, device(ordinal)), "cuDeviceGetPCIBusId");
-    return id[0].trim().toLowerCase(Locale.ROOT);
-  }
-
-  @Override
-  public int sms(int ordinal) {
-    return attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
-  }
-
-  @Override
-  public int capability(int ordinal) {
-    return 10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal)
-        + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
-  }
-
-  @Override
-  public CUcontext retainContext(int ordinal) {
-    CUcontext context = new CUcontext();
-    check(
-        () -> JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
-        "cuDevicePrimaryCtxRetain",
-        "device",
-        ordinal);
-    return context;
-  }
-
-  @Override
-  public void useContext(CUcontext context) {
-    try {
-      check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuCtxSetCurrent");
-    }
+    CODES.check("cuInit", () -> JCudaDriver.cuInit(0));
   }
 
   @Override
   public long allocate(long bytes) {
     Address address = new Address();
-    check(() -> JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", "bytes", bytes);
+    CODES.check("cuMemAlloc", "bytes", bytes, () -> JCudaDriver.cuMemAlloc(address, bytes));
     return address.value();
   }
 
   @Override
   public void free(long address) {
-    check(() -> JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
-  }
-
-  @Override
-  public long[] memoryInfo() {
-    long[] free = new long[1];
-    long[] total = new long[1];
-    check(() -> JCudaDriver.cuMemGetInfo(free, total), "cuMemGetInfo");
-    return new long[] {free[0], total[0]};
+    CODES.check("cuMemFree", JCudaDriver::cuMemFree, pointer(address));
   }
 
   @Override
   public int deviceOf(long address) {
     int[] ordinal = new int[1];
-    int result =
+    int code =
         CODES.of(
             () ->
                 JCudaDriver.cuPointerGetAttribute(
                     Pointer.to(ordinal),
                     CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                     pointer(address)));
-    if (result == NOT_CUDA_MEMORY) {
+    if (code == NOT_CUDA_MEMORY) {
       return -1;
     }
-    check(result, "cuPointerGetAttribute");
+    CODES.check(code, "cuPointerGetAttribute", "");
     int[] type = new int[1];
-    check(
-        () ->
-            JCudaDriver.cuPointerGetAttribute(
-                Pointer.to(type),
-                CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                pointer(address)),
-        "cuPointerGetAttribute");
+    attribute(Pointer.to(type), CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     return type[0] == 2 ? ordinal[0] : -1; // CU_MEMORYTYPE_DEVICE
   }
 
   @Override
-  public void fillZero(long address, long bytes, CUstream stream) {
-    try {
-      check(
-          JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
-          "cuMemsetD8Async",
-          bytes);
-    } catch (jcuda.CudaException e) {
-      check(CODES.of(e), "cuMemsetD8Async", bytes);
-    }
+  public long allocationId(long address) {
+    long[] id = new long[1];
+    attribute(Pointer.to(id), CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
+    return id[0];
+  }
+
+  private void attribute(Pointer result, int attribute, long address) {
+    CODES.check(
+        "cuPointerGetAttribute",
+        () -> JCudaDriver.cuPointerGetAttribute(result, attribute, pointer(address)));
+  }
+
+  @Override
+  public long allocationOf(long address) {
+    Address base = new Address();
+    long[] size = new long[1];
+    CODES.check(
+        "cuMemGetAddressRange",
+        () -> JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)));
+    return base.value();
   }
 
   @Override
@@ -178,159 +106,185 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
+  public void fillZero(long address, long bytes, CUstream stream) {
+    copy(
+        "cuMemsetD8Async", JCudaDriver::cuMemsetD8Async, pointer(address), (byte) 0, bytes, stream);
+  }
+
+  @Override
   public void copyToDevice(CUdeviceptr device, Pointer host, long bytes, CUstream stream) {
-    try {
-      check(JCudaDriver.cuMemcpyHtoDAsync(device, host, bytes, stream), "cuMemcpyHtoDAsync", bytes);
-    } catch (jcuda.CudaException e) {
-      check(CODES.of(e), "cuMemcpyHtoDAsync", bytes);
-    }
+    copy("cuMemcpyHtoDAsync", JCudaDriver::cuMemcpyHtoDAsync, device, host, bytes, stream);
   }
 
   @Override
   public void copy(CUdeviceptr target, CUdeviceptr source, long bytes, CUstream stream) {
-    try {
-      check(
-          JCudaDriver.cuMemcpyDtoDAsync(target, source, bytes, stream), "cuMemcpyDtoDAsync", bytes);
-    } catch (jcuda.CudaException e) {
-      check(CODES.of(e), "cuMemcpyDtoDAsync", bytes);
-    }
+    copy("cuMemcpyDtoDAsync", JCudaDriver::cuMemcpyDtoDAsync, target, source, bytes, stream);
   }
 
   @Override
   public void copyToHost(Pointer host, CUdeviceptr device, long bytes, CUstream stream) {
+    copy("cuMemcpyDtoHAsync", JCudaDriver::cuMemcpyDtoHAsync, host, device, bytes, stream);
+  }
+
+  private static <A, B> void copy(
+      String name, Copy<A, B> copy, A target, B source, long bytes, CUstream stream) {
+    int code;
     try {
-      check(JCudaDriver.cuMemcpyDtoHAsync(host, device, bytes, stream), "cuMemcpyDtoHAsync", bytes);
+      code = copy.make(target, source, bytes, stream);
     } catch (jcuda.CudaException e) {
-      check(CODES.of(e), "cuMemcpyDtoHAsync", bytes);
+      code = CODES.of(e);
     }
+    CODES.check(code, name, "bytes", bytes);
   }
 
   @Override
   public void pageLock(ByteBuffer memory) {
-    check(
-        () ->
-            JCudaDriver.cuMemHostRegister(
-                Pointer.to(memory),
-                memory.capacity(),
-                JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE | JCudaDriver.CU_MEMHOSTREGISTER_DEVICEMAP),
+    int flags = JCudaDriver.CU_MEMHOSTREGISTER_PORTABLE | JCudaDriver.CU_MEMHOSTREGISTER_DEVICEMAP;
+    CODES.check(
         "cuMemHostRegister",
         "bytes",
-        memory.capacity());
+        memory.capacity(),
+        () -> JCudaDriver.cuMemHostRegister(Pointer.to(memory), memory.capacity(), flags));
   }
 
   @Override
   public void pageUnlock(ByteBuffer memory) {
-    check(() -> JCudaDriver.cuMemHostUnregister(Pointer.to(memory)), "cuMemHostUnregister");
+    CODES.check("cuMemHostUnregister", JCudaDriver::cuMemHostUnregister, Pointer.to(memory));
+  }
+
+  @Override
+  public long deviceAddress(ByteBuffer pageLocked) {
+    Address address = new Address();
+    CODES.check(
+        "cuMemHostGetDevicePointer",
+        () -> JCudaDriver.cuMemHostGetDevicePointer(address, Pointer.to(pageLocked), 0));
+    return address.value();
+  }
+
+  @Override
+  public byte[] exportMemory(long address) {
+    CUipcMemHandle handle = new CUipcMemHandle();
+    CODES.check("cuIpcGetMemHandle", JCudaDriver::cuIpcGetMemHandle, handle, pointer(address));
+    return JCudaHandles.bytes(handle).clone();
+  }
+
+  @Override
+  public long importMemory(byte[] bytes) {
+    CUipcMemHandle handle = new CUipcMemHandle();
+    System.arraycopy(bytes, 0, JCudaHandles.bytes(handle), 0, HANDLE_BYTES);
+    Address address = new Address();
+    CODES.check(
+        "cuIpcOpenMemHandle",
+        () ->
+            JCudaDriver.cuIpcOpenMemHandle(
+                address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    return address.value();
+  }
+
+  @Override
+  public void closeImport(long address) {
+    CODES.check("cuIpcCloseMemHandle", JCudaDriver::cuIpcCloseMemHandle, pointer(address));
   }
 
   @Override
   public CUstream createStream() {
     CUstream stream = new CUstream();
-    check(
-        () -> JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate");
+    CODES.check(
+        "cuStreamCreate",
+        () -> JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING));
     return stream;
   }
 
   @Override
   public CUstream createUrgentStream() {
     CUstream stream = new CUstream();
-    int[] leastUrgent = new int[1];
-    int[] mostUrgent = new int[1];
-    check(
-        () -> JCudaDriver.cuCtxGetStreamPriorityRange(leastUrgent, mostUrgent),
-        "cuCtxGetStreamPriorityRange");
-    check(
+    int[] least = new int[1];
+    int[] most = new int[1];
+    CODES.check(
+        "cuCtxGetStreamPriorityRange", JCudaDriver::cuCtxGetStreamPriorityRange, least, most);
+    CODES.check(
+        "cuStreamCreateWithPriority",
         () ->
             JCudaDriver.cuStreamCreateWithPriority(
-                stream, CUstream_flags.CU_STREAM_NON_BLOCKING, mostUrgent[0]),
-        "cuStreamCreateWithPriority");
+                stream, CUstream_flags.CU_STREAM_NON_BLOCKING, most[0]));
     return stream;
   }
 
   @Override
   public void destroyStream(CUstream stream) {
-    check(() -> JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+    CODES.check("cuStreamDestroy", JCudaDriver::cuStreamDestroy, stream);
   }
 
   @Override
   public void awaitStream(CUstream stream) {
-    try {
-      check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuStreamSynchronize");
-    }
+    CODES.check("cuStreamSynchronize", JCudaDriver::cuStreamSynchronize, stream);
   }
 
   @Override
   public boolean isDone(CUstream stream) {
-    try {
-      return isDone(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
-    } catch (jcuda.CudaException e) {
-      return isDone(CODES.of(e), "cuStreamQuery");
-    }
+    return isDone("cuStreamQuery", JCudaDriver::cuStreamQuery, stream);
   }
 
   @Override
-  public CUcontext contextOf(CUstream stream) {
-    CUcontext context = new CUcontext();
-    check(() -> JCudaDriver.cuStreamGetCtx(stream, context), "cuStreamGetCtx");
-    return context;
+  public CUstream streamOf(long handle) {
+    return JCudaHandles.streamOf(handle);
+  }
+
+  @Override
+  public long handleOf(CUstream stream) {
+    return JCudaHandles.handleOf(stream);
   }
 
   @Override
   public void streamWaitsFor(CUstream stream, CUevent event) {
-    try {
-      check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuStreamWaitEvent");
-    }
+    CODES.check(
+        "cuStreamWaitEvent",
+        (waits, recorded) -> JCudaDriver.cuStreamWaitEvent(waits, recorded, 0),
+        stream,
+        event);
   }
 
   @Override
   public CUevent createEvent(boolean timing) {
     CUevent event = new CUevent();
     int flags = timing ? CUevent_flags.CU_EVENT_DEFAULT : CUevent_flags.CU_EVENT_DISABLE_TIMING;
-    check(() -> JCudaDriver.cuEventCreate(event, flags), "cuEventCreate");
+    CODES.check("cuEventCreate", () -> JCudaDriver.cuEventCreate(event, flags));
     return event;
   }
 
   @Override
   public void destroyEvent(CUevent event) {
-    check(() -> JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+    CODES.check("cuEventDestroy", JCudaDriver::cuEventDestroy, event);
   }
 
   @Override
   public void record(CUevent event, CUstream stream) {
-    try {
-      check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuEventRecord");
-    }
+    CODES.check("cuEventRecord", JCudaDriver::cuEventRecord, event, stream);
   }
 
   @Override
   public void awaitEvent(CUevent event) {
-    try {
-      check(JCudaDriver.cuEventSynchronize(event), "cuEventSynchronize");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuEventSynchronize");
-    }
+    CODES.check("cuEventSynchronize", JCudaDriver::cuEventSynchronize, event);
   }
 
   @Override
   public boolean isDone(CUevent event) {
-    try {
-      return isDone(JCudaDriver.cuEventQuery(event), "cuEventQuery");
-    } catch (jcuda.CudaException e) {
-      return isDone(CODES.of(e), "cuEventQuery");
+    return isDone("cuEventQuery", JCudaDriver::cuEventQuery, event);
+  }
+
+  private static <A> boolean isDone(String name, ReturnCode.Call1<A> query, A of) {
+    int code = CODES.of(query, of);
+    if (code != NOT_READY) {
+      CODES.check(code, name, "");
     }
+    return code != NOT_READY;
   }
 
   @Override
   public float milliseconds(CUevent start, CUevent end) {
     float[] milliseconds = new float[1];
-    check(() -> JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime");
+    CODES.check(
+        "cuEventElapsedTime", () -> JCudaDriver.cuEventElapsedTime(milliseconds, start, end));
     return milliseconds[0];
   }
 
@@ -350,10 +304,10 @@ public final class JCudaApi implements CudaApi {
     options.putBytes(CUjit_option.CU_JIT_ERROR_LOG_BUFFER, new byte[LOG_BYTES]);
     options.putInt(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, LOG_BYTES);
     Pointer data = Pointer.to(Arrays.copyOf(image, image.length + 1)); // PTX must end with a zero
-    int result = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, data, options));
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(
-          result,
+    int code = CODES.of(() -> JCudaDriver.cuModuleLoadDataJIT(module, data, options));
+    if (code != CUresult.CUDA_SUCCESS) {
+      throw CODES.failed(
+          code,
           "cuModuleLoadDataEx",
           detail + ", log=" + options.getString(CUjit_option.CU_JIT_ERROR_LOG_BUFFER));
     }
@@ -362,18 +316,28 @@ public final class JCudaApi implements CudaApi {
 
   @Override
   public void unloadModule(CUmodule module) {
-    check(() -> JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+    CODES.check("cuModuleUnload", JCudaDriver::cuModuleUnload, module);
   }
 
   @Override
   public CUfunction function(CUmodule module, String name) {
     CUfunction function = new CUfunction();
-    check(
-        () -> JCudaDriver.cuModuleGetFunction(function, module, name),
+    CODES.check(
         "cuModuleGetFunction",
         "name",
-        name);
+        name,
+        () -> JCudaDriver.cuModuleGetFunction(function, module, name));
     return function;
+  }
+
+  @Override
+  public int blocksPerSm(CUfunction function, int threads) {
+    int[] blocks = new int[1];
+    CODES.check(
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+        () ->
+            JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0));
+    return blocks[0];
   }
 
   @Override
@@ -384,8 +348,9 @@ public final class JCudaApi implements CudaApi {
       int sharedBytes,
       CUstream stream,
       Pointer arguments) {
+    int code;
     try {
-      check(
+      code =
           JCudaDriver.cuLaunchKernel(
               function,
               grid[0],
@@ -397,11 +362,11 @@ public final class JCudaApi implements CudaApi {
               sharedBytes,
               stream,
               arguments,
-              null),
-          "cuLaunchKernel");
+              null);
     } catch (jcuda.CudaException e) {
-      throw failed(e, "cuLaunchKernel");
+      code = CODES.of(e);
     }
+    CODES.check(code, "cuLaunchKernel", "");
   }
 
   @Override
@@ -415,238 +380,62 @@ public final class JCudaApi implements CudaApi {
   }
 
   @Override
-  public CUstream streamOf(long handle) {
-    return JCudaHandles.streamOf(handle);
-  }
-
-  @Override
-  public long handleOf(CUstream stream) {
-    return JCudaHandles.handleOf(stream);
-  }
-
-  @Override
   public void beginCapture(CUstream stream) {
-    check(
-        () ->
-            JCudaDriver.cuStreamBeginCapture(
-                stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-        "cuStreamBeginCapture");
+    int mode = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    CODES.check("cuStreamBeginCapture", () -> JCudaDriver.cuStreamBeginCapture(stream, mode));
   }
 
   @Override
   public CUgraph endCapture(CUstream stream) {
     CUgraph graph = new CUgraph();
-    check(() -> JCudaDriver.cuStreamEndCapture(stream, graph), "cuStreamEndCapture");
+    CODES.check("cuStreamEndCapture", JCudaDriver::cuStreamEndCapture, stream, graph);
     return graph;
   }
 
   @Override
   public boolean isCapturing(CUstream stream) {
-    try {
-      int[] status = number.get();
-      check(JCudaDriver.cuStreamIsCapturing(stream, status), "cuStreamIsCapturing");
-      return status[0] != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE;
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuStreamIsCapturing");
-    }
+    int[] status = number.get();
+    CODES.check("cuStreamIsCapturing", JCudaDriver::cuStreamIsCapturing, stream, status);
+    return status[0] != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE;
   }
 
   @Override
   public int captureMode(int mode) {
     int[] exchanged = {mode};
-    check(
-        () -> JCudaDriver.cuThreadExchangeStreamCaptureMode(exchanged),
-        "cuThreadExchangeStreamCaptureMode");
+    CODES.check(
+        "cuThreadExchangeStreamCaptureMode",
+        JCudaDriver::cuThreadExchangeStreamCaptureMode,
+        exchanged);
     return exchanged[0];
   }
 
   @Override
   public long nodes(CUgraph graph) {
     long[] count = new long[1];
-    check(() -> JCudaDriver.cuGraphGetNodes(graph, null, count), "cuGraphGetNodes");
+    CODES.check("cuGraphGetNodes", () -> JCudaDriver.cuGraphGetNodes(graph, null, count));
     return count[0];
   }
 
   @Override
   public void destroyGraph(CUgraph graph) {
-    check(() -> JCudaDriver.cuGraphDestroy(graph), "cuGraphDestroy");
+    CODES.check("cuGraphDestroy", JCudaDriver::cuGraphDestroy, graph);
   }
 
   @Override
   public CUgraphExec instantiate(CUgraph graph) {
     CUgraphExec executable = new CUgraphExec();
-    check(() -> JCudaDriver.cuGraphInstantiate(executable, graph, 0), "cuGraphInstantiate");
+    CODES.check("cuGraphInstantiate", () -> JCudaDriver.cuGraphInstantiate(executable, graph, 0));
     return executable;
   }
 
   @Override
   public void launch(CUgraphExec graph, CUstream stream) {
-    try {
-      check(JCudaDriver.cuGraphLaunch(graph, stream), "cuGraphLaunch");
-    } catch (jcuda.CudaException e) {
-      throw failed(e, "cuGraphLaunch");
-    }
+    CODES.check("cuGraphLaunch", JCudaDriver::cuGraphLaunch, graph, stream);
   }
 
   @Override
   public void destroyGraph(CUgraphExec graph) {
-    check(() -> JCudaDriver.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
-  }
-
-  @Override
-  public long allocationOf(long address) {
-    Address base = new Address();
-    long[] size = new long[1];
-    check(
-        () -> JCudaDriver.cuMemGetAddressRange(base, size, pointer(address)),
-        "cuMemGetAddressRange");
-    return base.value();
-  }
-
-  @Override
-  public long allocationId(long address) {
-    long[] id = new long[1];
-    check(
-        () ->
-            JCudaDriver.cuPointerGetAttribute(
-                Pointer.to(id),
-                CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID,
-                pointer(address)),
-        "cuPointerGetAttribute");
-    return id[0];
-  }
-
-  @Override
-  public boolean canAccessPeer(int ordinal, int peer) {
-    int[] can = new int[1];
-    check(
-        () -> JCudaDriver.cuDeviceCanAccessPeer(can, device(ordinal), device(peer)),
-        "cuDeviceCanAccessPeer",
-        "peer",
-        peer);
-    return can[0] != 0;
-  }
-
-  @Override
-  public boolean hasNativeLink(int ordinal, int peer) {
-    int[] value = new int[1];
-    check(
-        () ->
-            JCudaDriver.cuDeviceGetP2PAttribute(
-                value,
-                CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-                device(ordinal),
-                device(peer)),
-        "cuDeviceGetP2PAttribute",
-        "peer",
-        peer);
-    return value[0] != 0;
-  }
-
-  @Override
-  public void enablePeerAccess(CUcontext peer) {
-    int result = CODES.of(() -> JCudaDriver.cuCtxEnablePeerAccess(peer, 0));
-    if (result != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
-      check(result, "cuCtxEnablePeerAccess");
-    }
-  }
-
-  @Override
-  public byte[] exportMemory(long address) {
-    CUipcMemHandle handle = new CUipcMemHandle();
-    check(() -> JCudaDriver.cuIpcGetMemHandle(handle, pointer(address)), "cuIpcGetMemHandle");
-    return JCudaHandles.bytes(handle).clone();
-  }
-
-  @Override
-  public long importMemory(byte[] bytes) {
-    CUipcMemHandle handle = new CUipcMemHandle();
-    System.arraycopy(bytes, 0, JCudaHandles.bytes(handle), 0, HANDLE_BYTES);
-    Address address = new Address();
-    check(
-        () ->
-            JCudaDriver.cuIpcOpenMemHandle(
-                address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-        "cuIpcOpenMemHandle");
-    return address.value();
-  }
-
-  @Override
-  public void closeImport(long address) {
-    check(() -> JCudaDriver.cuIpcCloseMemHandle(pointer(address)), "cuIpcCloseMemHandle");
-  }
-
-  @Override
-  public long deviceAddress(ByteBuffer pageLocked) {
-    Address address = new Address();
-    check(
-        () -> JCudaDriver.cuMemHostGetDevicePointer(address, Pointer.to(pageLocked), 0),
-        "cuMemHostGetDevicePointer");
-    return address.value();
-  }
-
-  @Override
-  public int blocksPerSm(CUfunction function, int threads) {
-    int[] blocks = new int[1];
-    check(
-        () -> JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    return blocks[0];
-  }
-
-  private static int attribute(int attribute, int ordinal) {
-    int[] value = new int[1];
-    check(
-        () -> JCudaDriver.cuDeviceGetAttribute(value, attribute, device(ordinal)),
-        "cuDeviceGetAttribute",
-        "attribute",
-        attribute);
-    return value[0];
-  }
-
-  private static CUdevice device(int ordinal) {
-    CUdevice device = new CUdevice();
-    check(() -> JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", "device", ordinal);
-    return device;
-  }
-
-  private static boolean isDone(int result, String call) {
-    if (result != NOT_READY) {
-      check(result, call);
-    }
-    return result != NOT_READY;
-  }
-
-  private static void check(IntSupplier action, String call) {
-    check(CODES.of(action), call);
-  }
-
-  private static void check(IntSupplier action, String call, String key, Object value) {
-    int result = CODES.of(action);
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(result, call, ", " + key + "=" + value);
-    }
-  }
-
-  private static void check(int result, String call, long bytes) {
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(result, call, ", bytes=" + bytes);
-    }
-  }
-
-  private static void check(int result, String call) {
-    if (result != CUresult.CUDA_SUCCESS) {
-      throw failed(result, call, "");
-    }
-  }
-
-  private static DeviceException failed(jcuda.CudaException thrown, String call) {
-    return failed(CODES.of(thrown), call, "");
-  }
-
-  private static DeviceException failed(int result, String call, String detail) {
-    return new DeviceException(
-        call + " failed: " + CUresult.stringFor(result) + " (" + result + ")" + detail, result);
+    CODES.check("cuGraphExecDestroy", JCudaDriver::cuGraphExecDestroy, graph);
   }
 
   /** A device pointer whose number can be read: JCuda shows it only to subclasses. */

@@ -31,7 +31,7 @@ public final class NormKernel implements AutoCloseable {
   private final Resources resources = new Resources();
 
   /** Loads the kernels. The GPU's context is current. */
-  public NormKernel(CudaApi api, int ordinal) {
+  NormKernel(CudaApi api, int ordinal) {
     this.api = api;
     try {
       api.pageLock(sums);

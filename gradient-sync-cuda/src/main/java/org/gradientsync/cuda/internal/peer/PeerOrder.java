@@ -5,22 +5,28 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
 import org.gradientsync.cuda.internal.driver.GpuStream;
+import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Resources;
 
 /**
  * Runs this rank's kernels in the order of its calls, whatever streams the calls use, so that all
- * ranks run them in the same order. The caller holds a lock, except for {@link #isDone}.
+ * ranks run them in the same order. The caller holds a lock, except for {@link #settle}.
  */
 final class PeerOrder implements AutoCloseable {
   private final Gpu gpu;
+  private final DeviceCalls calls;
   private final GpuEvent ordered;
   private volatile GpuStream last;
 
   /** Whether {@link #ordered} was recorded, behind the last call on an earlier stream. */
   private boolean recorded;
 
-  PeerOrder(Gpu gpu) {
+  /** The number of the last call that was enqueued or failed. */
+  private volatile long lastCall;
+
+  PeerOrder(Gpu gpu, DeviceCalls calls) {
     this.gpu = gpu;
+    this.calls = calls;
     ordered = GpuEvent.create(gpu, false);
   }
 
@@ -39,8 +45,26 @@ final class PeerOrder implements AutoCloseable {
     last = stream;
   }
 
+  /** Notes that the last call that was counted has been enqueued, or has failed. */
+  void enqueued() {
+    lastCall = calls.pending();
+  }
+
   /**
-   * Keeps the order when a stream closes. From then on {@link #isDone} does not query the stream.
+   * Records that all calls are done, if they are: the host may have waited for something else. Any
+   * thread may call it.
+   */
+  void settle() {
+    long call = lastCall;
+    // Compare twice: in between, another thread may have counted its next call, and isDone may have
+    // queried the stream of that call.
+    if (calls.pending() == call && isDone() && calls.pending() == call) {
+      calls.done(call);
+    }
+  }
+
+  /**
+   * Keeps the order when a stream closes. From then on {@link #settle} does not query the stream.
    */
   synchronized void streamCloses(CUstream closing) {
     GpuStream stream = last;
@@ -68,11 +92,8 @@ final class PeerOrder implements AutoCloseable {
         });
   }
 
-  /**
-   * Whether all calls are known to be done. Any thread may call it while others make calls and
-   * close streams. Allocates nothing.
-   */
-  synchronized boolean isDone() {
+  /** Whether all calls are known to be done, while other threads make calls and close streams. */
+  private synchronized boolean isDone() {
     GpuStream stream = last;
     if (stream == null || stream.isClosed()) {
       return false;

@@ -1,21 +1,16 @@
 package org.gradientsync.cuda.internal.peer;
 
-import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.MismatchedCallException;
-import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
-import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
@@ -25,8 +20,8 @@ import org.gradientsync.spi.Resources;
 /**
  * The reducer for GPUs of one node that are joined by NVLink. Each GPU runs one kernel, and the
  * kernels write into each other's memory. After the first one on a buffer, an all-reduce is one
- * launch, without messages, waits or allocation. The kernels themselves compare what the ranks ask
- * for.
+ * launch, without messages, waits or allocation. The hosts do not meet then: the kernels compare
+ * the calls of all ranks by their {@linkplain PeerTag tags}.
  */
 final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
@@ -34,8 +29,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private static final String REGISTER = "register the buffer before";
   private static final String RUN_BEFORE = "make the same call once before";
   private static final String NO_MESSAGES = "send and receive outside of graphs";
-
-  private static final AtomicLong CREATED = new AtomicLong();
 
   private final RankGroup group;
   private final CudaDevice device;
@@ -48,21 +41,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerBudget.Share share;
   private final PeerRegistrar registrar;
   private final PeerMessages messages; // or null
-  private final PeerNames names = new PeerNames();
-  private final PeerFailure failure;
   private final PeerOrder order;
+  private final PeerErrors errors;
+  private final PeerQueue queue;
   private final PeerLaunch depart;
-  private final PeerProgress progress;
-  private final PeerWatchdog watchdog;
   private final PeerFinite finite; // or null
-
-  /** The lock order: a thread that locks two syncs locks the older one first. */
-  private final long age = CREATED.incrementAndGet();
-
-  /** The group's number of the last call that was enqueued or failed. */
-  private volatile long lastCall;
-
-  private volatile boolean reported;
 
   PeerReducer(
       RankGroup group,
@@ -89,14 +72,14 @@ final class PeerReducer implements Reducer, DeviceWatch {
         group.size() > 1
             ? new PeerMessages(planner, mailbox.layout(), group.rank(), group.size())
             : null;
-    order = new PeerOrder(gpu);
+    PeerNames names = new PeerNames();
+    order = new PeerOrder(gpu, group.deviceCalls());
     registrar =
         new PeerRegistrar(
             group, device, memory, unmapFlags, mailbox.of(group.rank()), planner, names, order);
-    failure = new PeerFailure(group, report, names);
-    this.progress = progress;
     this.finite = finite;
-    watchdog = new PeerWatchdog(group, gpu, progress, report);
+    errors = new PeerErrors(group, gpu, report, names, progress, finite, order);
+    queue = new PeerQueue(group, device, order, errors, progress);
     gpu.waits().watch(this);
     memory.sharing().begin(gpu.memory());
   }
@@ -110,23 +93,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void run(CollectiveCall call) {
     synchronized (group) {
       try {
-        check();
+        errors.check();
         if (call.kind().isMessage()) {
           message(call);
         } else {
           collective(call);
         }
       } catch (DeviceException e) {
-        throw broken(e);
+        throw queue.broken(e);
       }
-    }
-  }
-
-  /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
-  private RankLostException broken(DeviceException e) {
-    synchronized (group) {
-      lastCall = group.deviceCalls().pending(); // it will never be enqueued
-      return group.lost("the call failed in the middle: " + e, e);
     }
   }
 
@@ -145,7 +120,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       boolean keeps = known && call.kind() == Kind.ALL_REDUCE;
       registration = keeps ? registration : registrar.together(call);
     }
-    enqueue(registration, registrar.plan(registration, call), call);
+    queue.enqueue(registration, registrar.plan(registration, call), call);
   }
 
   /** Whether a call needs no rendezvous, as its buffers are registered. */
@@ -154,9 +129,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /**
-   * Whether the hosts meet for each call that is not captured: ranks may come with other roots or
-   * buffers, kernels do not compare what is padding, and of collectives only a rendezvous announces
-   * values that are not finite.
+   * Whether the hosts meet before each such call that is not captured, and not only before the
+   * first one. They do for a broadcast, a gather and a scatter, because a rank may come with
+   * another root or buffer than before. They do for an all-reduce of a buffer that is used in part,
+   * because kernels do not compare the parts. For other reductions they do if values must be
+   * finite, because only at a rendezvous the ranks learn of each other's values that are not.
    */
   private boolean meetsEachTime(CollectiveCall call) {
     return switch (call.kind()) {
@@ -187,12 +164,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       group.finished();
       return;
     }
-    GpuStream stream = streamOf(call);
-    gpu.makeCurrent();
-    group.deviceCalls().enqueuedMessage();
-    order.follow(stream);
-    messages.enqueue(call, stream.handle());
-    lastCall = group.deviceCalls().pending();
+    queue.enqueue(messages, call);
   }
 
   @Override
@@ -214,7 +186,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   public void prepare(CollectiveCall call) {
     synchronized (group) {
       try {
-        check();
+        errors.check();
         requireNoCapture(call, REGISTER);
         group.meetToPrepare(call);
         group.finished();
@@ -223,7 +195,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           registrar.together(call);
         }
       } catch (DeviceException e) {
-        throw broken(e);
+        throw queue.broken(e);
       }
     }
   }
@@ -245,13 +217,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   @Override
   public List<String> state() {
-    List<String> lines = new ArrayList<>();
-    lines.add("");
-    lines.add("peer: failure=" + report.failure() + (reported ? ", told" : ""));
-    for (int peer = 0; peer < group.size(); peer++) {
-      lines.add("  rank " + peer + ": " + progress.textOf(peer));
-    }
-    return lines;
+    return errors.state();
   }
 
   /** Runs {@link PeerAutotune}. Collective. Returns null if buffers cannot be mapped. */
@@ -268,10 +234,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
         return new PeerAutotune(gpu, memory.communicator(), planner, all).measure(layout);
       }
     }
-  }
-
-  private static GpuStream streamOf(CollectiveCall call) {
-    return DriverAccess.stream(((CudaBuffer) call.buffer()).stream());
   }
 
   private boolean isCapturing(CollectiveCall call) {
@@ -291,104 +253,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /**
-   * Begins a call that all ranks make, and throws what the GPUs have found in earlier ones: on all
-   * ranks in the same call.
-   */
-  private void begin() {
-    if (finite != null && finite.begins()) {
-      throw finite.take(names, this::awaitCalls);
-    }
-  }
-
-  /** Enqueues a call. Allocates nothing, unless the stream is being captured. */
-  private void enqueue(PeerRegistration registration, PeerPlan plan, CollectiveCall call) {
-    GpuStream stream = streamOf(call);
-    CUstream handle = stream.handle();
-    gpu.makeCurrent();
-    if (gpu.api().isCapturing(handle)) {
-      copyInput(registration, call);
-      plan.enqueueEach(handle);
-      registration.captured = true;
-      addReplay(stream, new Captured(call.copy()));
-      return;
-    }
-    begin();
-    count(call);
-    order.follow(stream);
-    copyInput(registration, call);
-    plan.enqueue(handle);
-    lastCall = group.deviceCalls().pending();
-  }
-
-  private void copyInput(PeerRegistration registration, CollectiveCall call) {
-    if (registration.copy != null) {
-      device.copy(call.in(), registration.copy);
-    }
-  }
-
-  private void addReplay(GpuStream stream, Captured replay) {
-    if (!stream.atReplay(replay)) {
-      group.deviceCalls().stopCounting();
-      progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
-    }
-  }
-
-  /** A call in a graph that the caller has captured. */
-  private final class Captured implements GpuStream.Replay {
-    private final CollectiveCall call;
-
-    Captured(CollectiveCall call) {
-      this.call = call;
-    }
-
-    @Override
-    public Object lock() {
-      return group;
-    }
-
-    @Override
-    public long order() {
-      return age;
-    }
-
-    @Override
-    public void check() {
-      requireOpen(call.in());
-      requireOpen(call.out());
-      PeerReducer.this.check();
-      group.requireUsable();
-      begin();
-    }
-
-    private static void requireOpen(DeviceBuffer buffer) {
-      if (buffer != null) {
-        ((CudaBuffer) buffer).requireOpen();
-      }
-    }
-
-    @Override
-    public void replays(GpuStream stream) {
-      count(call);
-      order.follow(stream);
-    }
-
-    @Override
-    public void launched() {
-      lastCall = group.deviceCalls().pending();
-    }
-
-    @Override
-    public RuntimeException failed(DeviceException e) {
-      return group.isBroken() ? e : broken(e);
-    }
-  }
-
-  private void count(CollectiveCall call) {
-    group.deviceCalls().enqueued(call);
-    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
-  }
-
   @Override
   public void closes(CUstream closing) {
     synchronized (group) {
@@ -396,75 +260,19 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  private void awaitCalls() {
-    order.await();
-  }
-
-  /** Records that all calls are done, if they are: the host may have waited for something else. */
-  private void settle() {
-    long call = lastCall;
-    // Compare twice: in between, another thread may have counted its next call, and isDone may have
-    // queried the stream of that call.
-    if (group.deviceCalls().pending() == call
-        && order.isDone()
-        && group.deviceCalls().pending() == call) {
-      group.deviceCalls().done(call);
-    }
-  }
-
   @Override
   public void afterWaiting() {
-    if (reported) {
-      return; // so that other buffers can still be read
-    }
-    check();
-    settle();
-    if (finite != null && finite.hasFound()) {
-      synchronized (group) {
-        if (finite.hasFound()) { // otherwise another thread has thrown it meanwhile
-          finite.announce(); // to ranks that have not waited for these calls
-          throw finite.take(names, this::awaitCalls);
-        }
-      }
-    }
+    errors.afterWaiting();
   }
 
   @Override
   public void check(boolean together) {
-    check();
+    errors.check();
     if (together) {
       synchronized (group) {
         group.requireUsable();
-        begin();
+        errors.begin();
       }
-    }
-  }
-
-  /**
-   * Throws the failure that a kernel has reported, once. After that the group is broken, and each
-   * call throws. Runs before each call and after each wait of the host.
-   */
-  private void check() {
-    if (report.failure() == PeerReport.NONE || reported) {
-      return;
-    }
-    synchronized (group) {
-      if (reported || watchdog.hasThrown()) {
-        return; // another thread has thrown it
-      }
-      reported = true;
-      if (watchdog.isMismatch()) {
-        throw group.mismatched(watchdog.table());
-      }
-      if (report.failure() == PeerReport.MISMATCH) {
-        MismatchedCallException e = new MismatchedCallException(failure.table());
-        group.lost("the ranks' calls did not match on the GPU", e);
-        throw e;
-      }
-      if (report.failure() == PeerReport.TIMED_OUT) {
-        throw group.timedOut(failure.cause());
-      }
-      throw group.lost("stopped: " + failure.cause(), null);
     }
   }
 
@@ -476,34 +284,16 @@ final class PeerReducer implements Reducer, DeviceWatch {
     }
   }
 
-  /**
-   * Throws what has failed on the device and the program has not seen, as it makes no other call.
-   *
-   * @param broken whether the program has seen why the kernels had to stop
-   */
-  private void throwUnseen(boolean broken) {
-    Resources.closeAll(this::throwFound, broken ? null : this::check);
-  }
-
-  private void throwFound() {
-    if (finite != null && finite.hasFound()) {
-      throw finite.take(names, () -> {});
-    }
-  }
-
   @Override
   public void close() {
     synchronized (group) {
       gpu.waits().unwatch(this);
-      watchdog.close();
       boolean broken = group.isBroken();
-      if (broken) {
-        report.stop(); // no other rank will join
-      }
+      errors.stop(broken);
       Resources.closeAll(
-          this::awaitCalls,
+          order::await,
           this::depart,
-          () -> throwUnseen(broken),
+          () -> errors.throwUnseen(broken),
           registrar,
           planner,
           order,

@@ -10,7 +10,8 @@
  * org.gradientsync.cuda.internal.peer.PeerPlanner} then chooses a {@link
  * org.gradientsync.cuda.internal.peer.PeerAlgorithm} by size and prepares a {@link
  * org.gradientsync.cuda.internal.peer.PeerPlan}, whose {@link
- * org.gradientsync.cuda.internal.peer.PeerLaunch}es are enqueued at each call. {@link
+ * org.gradientsync.cuda.internal.peer.PeerLaunch}es a {@link
+ * org.gradientsync.cuda.internal.peer.PeerQueue} enqueues at each call. {@link
  * org.gradientsync.cuda.internal.peer.PeerOrder} keeps the kernels of one rank in the order of its
  * calls, and {@link org.gradientsync.cuda.internal.peer.PeerMessages} moves messages of two ranks.
  *
@@ -25,7 +26,8 @@
  *
  * <p>No kernel waits for ever: it polls a deadline, and leaves a {@link
  * org.gradientsync.cuda.internal.peer.PeerReport}, which {@link
- * org.gradientsync.cuda.internal.peer.PeerFailure} puts into words. {@link
+ * org.gradientsync.cuda.internal.peer.PeerFailure} puts into words and {@link
+ * org.gradientsync.cuda.internal.peer.PeerErrors} throws. {@link
  * org.gradientsync.cuda.internal.peer.PeerProgress} tells the hosts how far each rank is, {@link
  * org.gradientsync.cuda.internal.peer.PeerWatchdog} looks for ranks that cannot come any more, and
  * {@link org.gradientsync.cuda.internal.peer.PeerFinite} collects what was not finite. {@link

@@ -105,7 +105,8 @@ final class StagedOnGpu implements AutoCloseable {
     counters = new Counter[size][COUNTERS];
     plans = new PlanCache<>(group);
     try {
-      kernel = gpu.reduceKernel(); // load it now: if it fails, another reducer can still be chosen
+      kernel =
+          gpu.kernels().reduce(); // load it now: if it fails, another reducer can still be chosen
       down = resources.add(GpuStream.create(gpu));
       up = resources.add(GpuStream.create(gpu));
       work = resources.add(GpuStream.create(gpu));

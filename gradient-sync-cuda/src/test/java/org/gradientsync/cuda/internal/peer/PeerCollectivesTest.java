@@ -50,7 +50,7 @@ class PeerCollectivesTest {
         ranks,
         rank -> {
           if (ranks > PeerRanks.GPUS) {
-            DriverAccess.gpu(rank.device()).reduceKernel(); // which warms up streams
+            DriverAccess.gpu(rank.device()).kernels().reduce(); // which warms up streams
           }
           Map<String, Integer> before = rank.gpu().holds();
           Reducer reducer =

@@ -102,7 +102,9 @@ class PeerReducerProviderTest {
     PeerRanks.run(
         3,
         rank -> {
-          DriverAccess.gpu(rank.device()).reduceKernel(); // which warms up streams of shared GPUs
+          DriverAccess.gpu(rank.device())
+              .kernels()
+              .reduce(); // which warms up streams of shared GPUs
           Map<String, Integer> before = rank.gpu().holds();
           boolean algorithm = setting.equals("dev.peer.algorithm");
           String value =

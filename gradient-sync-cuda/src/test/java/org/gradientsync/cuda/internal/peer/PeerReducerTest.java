@@ -79,7 +79,7 @@ class PeerReducerTest {
         ranks,
         rank -> {
           if (ranks > PeerRanks.GPUS) {
-            DriverAccess.gpu(rank.device()).reduceKernel(); // which warms up streams
+            DriverAccess.gpu(rank.device()).kernels().reduce(); // which warms up streams
           }
           Map<String, Integer> before = rank.gpu().holds();
           String[] given =

@@ -1,0 +1,210 @@
+package org.gradientsync.core.collectives.messages;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.Message;
+
+/**
+ * The communicator's messages between two ranks. Sender and receiver exchange their calls, and then
+ * their verdicts on all calls that they have received. Elements move between two ranks only if both
+ * verdicts are positive, so no message is left pending.
+ */
+final class PairedMessages {
+  private final ProcessGroup group;
+  private final Side sending = new Side(Kind.SEND);
+  private final Side receiving = new Side(Kind.RECEIVE);
+
+  PairedMessages(ProcessGroup group) {
+    this.group = group;
+  }
+
+  void send(Buffer data, int destination, int tag) {
+    move(data, destination, null, RankMap.NO_RANK, tag);
+  }
+
+  void receive(Buffer data, int source, int tag) {
+    move(null, RankMap.NO_RANK, data, source, tag);
+  }
+
+  /**
+   * Sends and receives at the same time.
+   *
+   * @param send its remaining elements are sent; null to send nothing
+   * @param receive gets as many elements as it has remaining; null to receive nothing
+   * @throws MismatchedCallException if the calls of two of the ranks do not match
+   */
+  void move(Buffer send, int destination, Buffer receive, int source, int tag) {
+    synchronized (group) {
+      Buffer main = send != null ? send : receive;
+      Kind kind = send != null ? Kind.SEND : Kind.RECEIVE;
+      group
+          .matcher()
+          .beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+      MismatchedCallException failure;
+      try {
+        sending.open(send, destination, tag);
+        receiving.open(receive, source, tag);
+        failure = compare();
+        group
+            .exchange()
+            .move(
+                send,
+                sending.position(),
+                sending.count(),
+                destination,
+                receive,
+                receiving.position(),
+                receiving.count(),
+                source,
+                Channel.sending(tag));
+      } finally {
+        sending.close();
+        receiving.close();
+      }
+      group.finished();
+      if (failure != null) {
+        throw failure;
+      }
+    }
+  }
+
+  /** Exchanges calls and verdicts. Returns null if all calls match. */
+  private MismatchedCallException compare() {
+    exchange();
+    Side different = !sending.isSame() ? sending : !receiving.isSame() ? receiving : null;
+    sending.writeVerdict(different == null);
+    receiving.writeVerdict(different == null);
+    exchange();
+    group.arrivals().pairs().end();
+    if (different != null) {
+      return different.mismatch();
+    }
+    Side refused = !sending.fits() ? sending : !receiving.fits() ? receiving : null;
+    return refused == null ? null : refused.mismatchWithThirdRank();
+  }
+
+  private void exchange() {
+    group.arrivals().pairs().nextRound();
+    sending.start();
+    receiving.start();
+    sending.await();
+    receiving.await();
+  }
+
+  /** What is sent to one rank, or received from one; or nothing. */
+  private final class Side {
+    private final Kind kind;
+    private final ByteBuffer own = HostBuffers.allocate(Call.BYTES); // a call, then a verdict
+    private final ByteBuffer other = HostBuffers.allocate(Call.BYTES);
+    private Buffer data; // or null
+    private int peer;
+    private Message in; // or null
+    private Message out; // or null
+
+    Side(Kind kind) {
+      this.kind = kind;
+    }
+
+    void open(Buffer newData, int newPeer, int tag) {
+      data = newData;
+      peer = newPeer;
+      if (data == null) {
+        return;
+      }
+      int toReceiver = Channel.sending(tag);
+      int toSender = Channel.receiving(tag);
+      Call.write(
+          own, 0, Origin.COMMUNICATOR, kind, Call.element(data), data.remaining(), null, tag);
+      in = group.messages().receiver(other, peer, kind == Kind.SEND ? toSender : toReceiver);
+      out = group.messages().sender(own, peer, kind == Kind.SEND ? toReceiver : toSender);
+    }
+
+    void start() {
+      if (data != null) {
+        in.start();
+        out.start();
+      }
+    }
+
+    void await() {
+      if (data != null) {
+        await(in);
+        await(out);
+      }
+    }
+
+    private void await(Message message) {
+      if (kind == Kind.SEND) {
+        group.matcher().awaitReceiver(message, peer);
+      } else {
+        group.matcher().awaitSender(message, peer);
+      }
+    }
+
+    boolean isSame() {
+      return data == null || Call.samePair(own, other);
+    }
+
+    void writeVerdict(boolean fits) {
+      Call.writeVerdict(own, fits);
+    }
+
+    /** Whether the other rank's verdict is positive. */
+    boolean fits() {
+      return data == null || Call.verdict(other);
+    }
+
+    int position() {
+      return data == null ? 0 : data.position();
+    }
+
+    /** The number of elements to move after the verdicts. */
+    int count() {
+      return data != null && Call.verdict(own) && Call.verdict(other) ? data.remaining() : 0;
+    }
+
+    MismatchedCallException mismatch() {
+      return new MismatchedCallException(
+          "the ranks' calls do not match, rank="
+              + group.rank()
+              + ":\n  rank "
+              + group.rank()
+              + ": "
+              + Call.describe(own)
+              + "\n  rank "
+              + peer
+              + ": "
+              + Call.describe(other));
+    }
+
+    MismatchedCallException mismatchWithThirdRank() {
+      return new MismatchedCallException(
+          "the ranks' calls do not match, rank="
+              + group.rank()
+              + ": rank "
+              + peer
+              + " and a third rank do not match, so nothing was exchanged with rank "
+              + peer);
+    }
+
+    void close() {
+      data = null;
+      if (in != null) {
+        in.close();
+        in = null;
+      }
+      if (out != null) {
+        out.close();
+        out = null;
+      }
+    }
+  }
+}
