@@ -506,12 +506,12 @@ class DoctorTest {
     LocalRanks.run(
         3,
         sync -> {
-          Facts facts = Job.facts(sync);
+          Facts facts = JobMember.facts(sync);
           assertEquals("3", facts.get("Reducer", "ranks"));
           assertEquals("local", facts.get("Reducer", "chosen"));
           assertEquals("host, host memory", facts.get("Reducer", "device"));
           assertTrue(facts.get("Reducer", "not mpi").contains("not started by mpirun"));
-          List<String> all = Job.gather(sync, "x".repeat(1 + sync.rank()));
+          List<String> all = JobMember.gather(sync, "x".repeat(1 + sync.rank()));
           assertEquals(sync.rank() == 0 ? List.of("x", "xx", "xxx") : List.of(), all);
         });
   }
@@ -521,7 +521,7 @@ class DoctorTest {
   @Test
   void aGpuIsNamedWithItsAddress() {
     try (SimulatedGpu gpu = new SimulatedGpu()) {
-      String text = Job.text(gpu.device());
+      String text = JobMember.text(gpu.device());
       assertTrue(
           text.startsWith("cuda, ") && text.endsWith(", GPU 0 (" + gpu.device().pciAddress() + ")"),
           text);

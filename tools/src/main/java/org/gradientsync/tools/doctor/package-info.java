@@ -9,9 +9,9 @@
  * process can do. {@code MpiTrial} of the module mpi loads Open MPI. Facts that a process printed
  * before it died still count, and how it ended is a fact, too.
  *
- * <p>{@code Job} joins the job in place of its rank, so that the rank can go on and report if Open
- * MPI ends or blocks that process. {@code Round} collects the ranks' facts: on one node through the
- * files of {@code Node}, without MPI, and from other nodes through {@code Job}. {@code Rules}
- * derives findings from the facts, and {@code Page} prints both.
+ * <p>{@code JobMember} joins the job in place of its rank, so that the rank can go on and report if
+ * Open MPI ends or blocks that process. {@code Round} collects the ranks' facts: on one node
+ * through the files of {@code Node}, without MPI, and from other nodes through {@code JobMember}.
+ * {@code Rules} derives findings from the facts, and {@code Page} prints both.
  */
 package org.gradientsync.tools.doctor;

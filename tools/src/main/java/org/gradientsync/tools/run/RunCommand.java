@@ -168,7 +168,7 @@ public final class RunCommand implements Callable<Integer> {
       spec.commandLine().getOut().println(plan.text());
       return 0;
     }
-    Job job = new Job(plan);
+    LauncherProcess job = new LauncherProcess(plan);
     return new Restarts(restarts, spec.commandLine().getErr())
         .run(
             () -> {

@@ -19,7 +19,7 @@ import org.gradientsync.tools.program.Program;
  * The process that joins the job in place of the process that started it. It creates a sync, prints
  * what was chosen, and sends all ranks' facts to rank 0.
  */
-final class Job {
+final class JobMember {
   static final String JOB = "Job";
   static final String REDUCER = "Reducer";
   static final String CHOSEN = "chosen";
@@ -36,7 +36,7 @@ final class Job {
 
   private static final String BETWEEN = "\f";
 
-  private Job() {}
+  private JobMember() {}
 
   /**
    * Prints facts.

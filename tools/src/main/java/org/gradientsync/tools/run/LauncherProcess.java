@@ -12,7 +12,7 @@ import java.util.function.Consumer;
 import org.gradientsync.tools.ToolException;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
-final class Job {
+final class LauncherProcess {
   private static final long PATIENCE_SECONDS = 10;
 
   /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
@@ -32,7 +32,7 @@ final class Job {
   private volatile PrefixedOutput out;
   private volatile PrefixedOutput err;
 
-  Job(LaunchPlan plan) {
+  LauncherProcess(LaunchPlan plan) {
     this.plan = plan;
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
     UserSignals.handle(this::forward);
