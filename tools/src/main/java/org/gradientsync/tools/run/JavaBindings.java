@@ -27,11 +27,9 @@ final class JavaBindings {
     requireOfLauncher(mpi, binding);
     if (mpi.kind() == MpiKind.HYDRA && binding.equals("java")) {
       throw ToolException.badUse(
-          "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher="
-              + mpi
-              + "; leave "
-              + BINDING
-              + "java out, or choose an Open MPI by --launcher");
+          "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher=%s; leave"
+              + " %sjava out, or choose an Open MPI by --launcher",
+          mpi, BINDING);
     }
     if (mpi.kind() == MpiKind.HYDRA
         || !program.mpiJar().isThere()
@@ -51,15 +49,9 @@ final class JavaBindings {
       return own;
     }
     throw ToolException.cannotRun(
-        "mpi.jar is on the class path, but this mpirun's Open MPI has no "
-            + FILE
-            + ": launcher="
-            + mpi
-            + ", looked in="
-            + (installed == null ? "nothing that ompi_info names" : installed)
-            + "; install it, leave mpi.jar off the class path, or add "
-            + BINDING
-            + "direct");
+        "mpi.jar is on the class path, but this mpirun's Open MPI has no %s: launcher=%s, looked"
+            + " in=%s; install it, leave mpi.jar off the class path, or add %sdirect",
+        FILE, mpi, installed == null ? "nothing that ompi_info names" : installed, BINDING);
   }
 
   /** Returns the user's choice, or the empty string. */
@@ -91,17 +83,10 @@ final class JavaBindings {
         .ifPresent(
             function -> {
               throw ToolException.cannotRun(
-                  "mpi.jar and "
-                      + FILE
-                      + " are of different releases of Open MPI: file="
-                      + jar.file()
-                      + " needs "
-                      + function
-                      + ", which is not in "
-                      + library
-                      + "; give the mpi.jar of "
-                      + mpi
-                      + ", as docs/open-mpi.md says, or leave mpi.jar out");
+                  "mpi.jar and %s are of different releases of Open MPI: file=%s needs %s, which"
+                      + " is not in %s; give the mpi.jar of %s, as docs/open-mpi.md says, or"
+                      + " leave mpi.jar out",
+                  FILE, jar.file(), function, library, mpi);
             });
   }
 
@@ -112,15 +97,9 @@ final class JavaBindings {
     boolean isMpich = file.startsWith("libmpi.so.12") || file.startsWith("libmpich.so");
     if (mpi.kind() == MpiKind.OPEN_MPI && isMpich || mpi.kind() == MpiKind.HYDRA && isOpenMpi) {
       throw ToolException.badUse(
-          "the launcher and the library are of different MPIs: launcher="
-              + mpi
-              + ", library="
-              + binding
-              + "; choose the "
-              + (isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA)
-              + " of the library by --launcher, or leave "
-              + BINDING
-              + " out");
+          "the launcher and the library are of different MPIs: launcher=%s, library=%s; choose"
+              + " the %s of the library by --launcher, or leave %s out",
+          mpi, binding, isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA, BINDING);
     }
   }
 

@@ -57,7 +57,7 @@ final class LauncherProcess {
       process = started;
       watch = startWatch(started);
     } catch (IOException e) {
-      throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
+      throw ToolException.cannotRun("the launcher cannot be started: %s", e.getMessage());
     }
     if (isEnded()) {
       end(); // while it was being started
@@ -82,7 +82,7 @@ final class LauncherProcess {
     out.awaitEnd();
     err.awaitEnd();
     if (launchersCode != 0 && refusal.sentence().isPresent()) {
-      throw ToolException.cannotRun(refusal.sentence().get());
+      throw ToolException.cannotRun("%s", refusal.sentence().get());
     }
     return code.of(launchersCode);
   }

@@ -50,11 +50,9 @@ final class LauncherSearch {
     if (program == null || !Files.isExecutable(program) || Files.isDirectory(program)) {
       String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
       throw ToolException.badUse(
-          "there is no such launcher: --launcher "
-              + choice
-              + (choice.contains("/") ? "" : ", PATH=" + path)
-              + srun
-              + "; name one that is there, mpirun, mpiexec, srun or a path, or leave --launcher out");
+          "there is no such launcher: --launcher %s%s%s; name one that is there, mpirun, mpiexec,"
+              + " srun or a path, or leave --launcher out",
+          choice, choice.contains("/") ? "" : ", PATH=" + path, srun);
     }
     return identify(program);
   }
@@ -72,29 +70,23 @@ final class LauncherSearch {
     }
     if (found.isEmpty() && unknown.isEmpty()) {
       throw ToolException.cannotRun(
-          "there is no mpirun, mpiexec or srun: PATH="
-              + path
-              + "; install Open MPI (Debian: apt-get install openmpi-bin), name its mpirun by"
-              + " --launcher, or run the ranks as threads by --threads");
+          "there is no mpirun, mpiexec or srun: PATH=%s; install Open MPI (Debian: apt-get"
+              + " install openmpi-bin), name its mpirun by --launcher, or run the ranks as"
+              + " threads by --threads",
+          path);
     }
     if (found.isEmpty()) {
       throw ToolException.cannotRun(
-          "no launcher on the PATH is of a known MPI: "
-              + String.join(", ", unknown.values())
-              + KNOWN);
+          "no launcher on the PATH is of a known MPI: %s%s",
+          String.join(", ", unknown.values()), KNOWN);
     }
     MpiInstallation first = found.get(0);
     for (MpiInstallation other : found) {
       if (other.kind() != first.kind()) {
         throw ToolException.cannotRun(
-            "the PATH has two MPIs of different kinds: "
-                + first
-                + " and "
-                + other
-                + "; choose one by --launcher "
-                + first.program()
-                + " or --launcher "
-                + other.program());
+            "the PATH has two MPIs of different kinds: %s and %s; choose one by --launcher %s or"
+                + " --launcher %s",
+            first, other, first.program(), other.program());
       }
     }
     return first;
@@ -129,12 +121,12 @@ final class LauncherSearch {
     }
     if (isSrun(program)) {
       throw ToolException.cannotRun(
-          "there is no Slurm here that srun could reach: "
-              + says(program, answer)
-              + "; start the job on a machine of the cluster, or by --launcher mpirun");
+          "there is no Slurm here that srun could reach: %s; start the job on a machine of the"
+              + " cluster, or by --launcher mpirun",
+          says(program, answer));
     }
     throw ToolException.cannotRun(
-        "this launcher is of no known MPI: " + says(program, answer) + KNOWN);
+        "this launcher is of no known MPI: %s%s", says(program, answer), KNOWN);
   }
 
   private static Tool.Answer version(Path program) {
