@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.Scratch;
 
 /**
  * Collects the ranks' facts. Ranks of one node exchange them through a folder, without MPI. In
@@ -99,11 +101,11 @@ final class Round {
       Files.writeString(own, known.text());
       Duration limit = clock.until(0.86);
       String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
-      Child child =
-          Child.java(JobMember.class.getName(), own.toString(), all.toString(), wait)
+      ChildProcess child =
+          ChildProcess.java(JobMember.class.getName(), own.toString(), all.toString(), wait)
               .property("gradientsync.dev.peer.tuning", "off") // measuring takes too long
               .libraries(libraries);
-      Child.Result result = child.run(limit);
+      ChildProcess.Result result = child.run(limit);
       facts.addAll(Facts.read(result.output()));
       gathered = result.output().lines().anyMatch(JobMember.GATHERED::equals);
       if (!gathered) {

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.gradientsync.tools.program.Scratch;
 
 /** Derives problems and remedies from facts. */
 final class Rules {

@@ -424,7 +424,7 @@ abstract class PerfProgram extends RankedProgram {
             HostName.get(),
             place,
             sync.device().name());
-    gatherLines(sync, line).forEach(one -> print(sync, "%s", one));
+    gatherTexts(sync, line).forEach(one -> print(sync, "%s", one));
   }
 
   private void printHostCost(GradientSync sync, PerfResult result) {

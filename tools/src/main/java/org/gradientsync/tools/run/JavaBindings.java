@@ -1,12 +1,12 @@
 package org.gradientsync.tools.run;
 
-import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.SearchPath;
 
 /** Which MPI library the ranks will load, and whether it is the launcher's. */
 final class JavaBindings {
@@ -67,11 +67,7 @@ final class JavaBindings {
   }
 
   private static Optional<Path> search(String path) {
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty())
-        .map(Path::of)
-        .filter(JavaBindings::hasBindings)
-        .findFirst();
+    return SearchPath.find(path, FILE).findFirst().map(Path::getParent);
   }
 
   private static boolean hasBindings(Path folder) {
@@ -112,16 +108,12 @@ final class JavaBindings {
             .findFirst();
     if (beside.isEmpty()
         && mpi.kind() == MpiKind.OPEN_MPI
-        && !Tool.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
+        && !ChildProcess.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
       return null; // that of another Open MPI
     }
     String program = beside.orElse(OMPI_INFO);
-    return Tool.ask(program, "--path", "libdir", "--parsable")
-        .output()
-        .lines()
-        .filter(line -> line.startsWith("path:libdir:"))
-        .map(line -> Path.of(line.substring("path:libdir:".length()).strip()))
-        .findFirst()
-        .orElse(null);
+    String folder =
+        ChildProcess.ask(program, "--path", "libdir", "--parsable").after("path:libdir:");
+    return folder.isEmpty() ? null : Path.of(folder);
   }
 }

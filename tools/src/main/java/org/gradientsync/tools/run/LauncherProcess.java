@@ -10,6 +10,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
 final class LauncherProcess {
@@ -109,7 +110,7 @@ final class LauncherProcess {
   private void forward(String signal) {
     Process running = process;
     if (running != null && running.isAlive()) {
-      Tool.ask("sh", "-c", "kill -" + signal + " " + running.pid());
+      ChildProcess.ask("sh", "-c", "kill -" + signal + " " + running.pid());
     }
   }
 

@@ -1,16 +1,16 @@
 package org.gradientsync.tools.run;
 
-import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.SearchPath;
 
 /** Finds the program that is to start the ranks. */
 final class LauncherSearch {
@@ -103,7 +103,7 @@ final class LauncherSearch {
       if (unknown.containsKey(real)) {
         continue; // the PATH often has a folder under two names
       }
-      Tool.Answer answer = version(program);
+      ChildProcess.Result answer = version(program);
       Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
       if (found.isPresent()) {
         return found;
@@ -114,7 +114,7 @@ final class LauncherSearch {
   }
 
   private static MpiInstallation identify(Path program) {
-    Tool.Answer answer = version(program);
+    ChildProcess.Result answer = version(program);
     Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
     if (found.isPresent()) {
       return found.get();
@@ -129,13 +129,17 @@ final class LauncherSearch {
         "this launcher is of no known MPI: %s%s", says(program, answer), KNOWN);
   }
 
-  private static Tool.Answer version(Path program) {
-    return Tool.ask(program.toString(), "--version");
+  private static ChildProcess.Result version(Path program) {
+    return ChildProcess.ask(program.toString(), "--version");
   }
 
   /** Quotes the line that tells most: srun's last one says why it cannot reach Slurm. */
-  private static String says(Path program, Tool.Answer answer) {
-    String line = isSrun(program) ? answer.lastLine() : answer.firstLine();
+  private static String says(Path program, ChildProcess.Result answer) {
+    List<String> lines = answer.output().lines().filter(each -> !each.isBlank()).toList();
+    String line =
+        lines.isEmpty()
+            ? answer.failure()
+            : lines.get(isSrun(program) ? lines.size() - 1 : 0).strip();
     return program + " --version says '" + line + "'";
   }
 
@@ -144,9 +148,6 @@ final class LauncherSearch {
   }
 
   private Stream<Path> onPath(String name) {
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty())
-        .map(folder -> Path.of(folder, name))
-        .filter(program -> Files.isExecutable(program) && !Files.isDirectory(program));
+    return SearchPath.find(path, name).filter(Files::isExecutable);
   }
 }
