@@ -112,7 +112,7 @@ public class DeviceSelection extends RankedProgram {
   /** Prints one line per rank, in rank order. Collective. */
   private void strategy(GradientSync sync, String title, String line) {
     print(sync, "%s", title);
-    for (String each : gatherLines(sync, "rank " + sync.rank() + ": " + line)) {
+    for (String each : gatherTexts(sync, "rank " + sync.rank() + ": " + line)) {
       print(sync, "  %s", each);
     }
   }

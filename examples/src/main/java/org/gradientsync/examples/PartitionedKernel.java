@@ -107,7 +107,7 @@ public class PartitionedKernel extends RankedProgram {
     }
     stage(sync, "running the kernel");
     runKernel(gpu, part, first);
-    for (String line : gatherLines(sync, describe(sync, gpu, first, count))) {
+    for (String line : gatherTexts(sync, describe(sync, gpu, first, count))) {
       print(sync, "%s", line);
     }
 

@@ -1,5 +1,7 @@
 package org.gradientsync.tools;
 
+import java.util.Locale;
+
 /** Something that the user has to change. The message is one sentence, and ends the command. */
 public final class ToolException extends RuntimeException {
   private static final int BAD_USE = 2;
@@ -16,19 +18,21 @@ public final class ToolException extends RuntimeException {
   /**
    * Creates an exception for a command line that asks for something that cannot be.
    *
-   * @param message what was found, and what to do; without a full stop
+   * @param format what was found, and what to do; without a full stop
+   * @param values the format's arguments
    */
-  public static ToolException badUse(String message) {
-    return new ToolException(message, BAD_USE);
+  public static ToolException badUse(String format, Object... values) {
+    return new ToolException(String.format(Locale.ROOT, format, values), BAD_USE);
   }
 
   /**
    * Creates an exception for a job that cannot run on this machine.
    *
-   * @param message what was found, and what to do; without a full stop
+   * @param format what was found, and what to do; without a full stop
+   * @param values the format's arguments
    */
-  public static ToolException cannotRun(String message) {
-    return new ToolException(message, CANNOT_RUN);
+  public static ToolException cannotRun(String format, Object... values) {
+    return new ToolException(String.format(Locale.ROOT, format, values), CANNOT_RUN);
   }
 
   /** Returns the exit code of the command. */

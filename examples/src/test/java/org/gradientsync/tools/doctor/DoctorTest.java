@@ -18,6 +18,9 @@ import org.gradientsync.cuda.SimulatedGpu;
 import org.gradientsync.examples.Run;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.links.LinkKind;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.RankedProgram;
+import org.gradientsync.tools.program.Scratch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -438,37 +441,38 @@ class DoctorTest {
 
   @Test
   void aProcessThatDoesNotEndIsEnded() {
-    Child.Result result =
-        Child.command("bash", "-c", "echo a; sleep 100").run(Duration.ofSeconds(1));
+    ChildProcess.Result result =
+        ChildProcess.command("bash", "-c", "echo a; sleep 100").run(Duration.ofSeconds(1));
     assertEquals("a trial process did not end within 1 s", result.failure());
-    Child.Result none = Child.command("/no/such/program").run(Duration.ofSeconds(5));
+    ChildProcess.Result none = ChildProcess.command("/no/such/program").run(Duration.ofSeconds(5));
     assertTrue(none.failure().startsWith("a trial process cannot be started: "), none::toString);
-    Child.Result bad =
-        Child.command("bash", "-c", "echo x=1; echo why >&2; exit 7").run(Duration.ofSeconds(30));
+    ChildProcess.Result bad =
+        ChildProcess.command("bash", "-c", "echo x=1; echo why >&2; exit 7")
+            .run(Duration.ofSeconds(30));
     assertEquals("a trial process ended with code 7: why", bad.failure());
     assertEquals("1", bad.after("x="));
   }
 
   @Test
   void theLineThatSaysMostIsTold() {
-    assertEquals("(no output)", Child.meaningOf("\n"));
+    assertEquals("(no output)", ChildProcess.meaningOf("\n"));
     assertEquals(
         "java.lang.UnsatisfiedLinkError: no mpi_java",
-        Child.meaningOf(
+        ChildProcess.meaningOf(
             "Exception in thread \"main\" java.lang.UnsatisfiedLinkError: no mpi_java\n"
                 + "\tat mpi.MPI.main(MPI.java:1)\n"));
     assertEquals(
         "SIGSEGV (0xb) at pc=0x7f",
-        Child.meaningOf("#\n# A fatal error\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\nAborted"));
+        ChildProcess.meaningOf("#\n# A fatal error\n#\n#  SIGSEGV (0xb) at pc=0x7f\n#\nAborted"));
     String dashes = "-".repeat(74);
     assertEquals(
         "No components were able to be opened in the pml framework.",
-        Child.meaningOf(
+        ChildProcess.meaningOf(
             dashes
                 + "\nNo components were able to be opened\nin the pml framework.\n\nThis means\n"
                 + dashes
                 + "\n[vm:1] *** and potentially your job)\n"));
-    assertEquals("last", Child.meaningOf("first\nlast\n\tat x\n"));
+    assertEquals("last", ChildProcess.meaningOf("first\nlast\n\tat x\n"));
   }
 
   @Test
@@ -506,12 +510,12 @@ class DoctorTest {
     LocalRanks.run(
         3,
         sync -> {
-          Facts facts = Job.facts(sync);
+          Facts facts = JobMember.facts(sync);
           assertEquals("3", facts.get("Reducer", "ranks"));
           assertEquals("local", facts.get("Reducer", "chosen"));
           assertEquals("host, host memory", facts.get("Reducer", "device"));
           assertTrue(facts.get("Reducer", "not mpi").contains("not started by mpirun"));
-          List<String> all = Job.gather(sync, "x".repeat(1 + sync.rank()));
+          List<String> all = RankedProgram.gatherTexts(sync, "x".repeat(1 + sync.rank()));
           assertEquals(sync.rank() == 0 ? List.of("x", "xx", "xxx") : List.of(), all);
         });
   }
@@ -521,7 +525,7 @@ class DoctorTest {
   @Test
   void aGpuIsNamedWithItsAddress() {
     try (SimulatedGpu gpu = new SimulatedGpu()) {
-      String text = Job.text(gpu.device());
+      String text = JobMember.text(gpu.device());
       assertTrue(
           text.startsWith("cuda, ") && text.endsWith(", GPU 0 (" + gpu.device().pciAddress() + ")"),
           text);

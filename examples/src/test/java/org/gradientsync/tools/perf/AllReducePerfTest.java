@@ -109,8 +109,7 @@ public class AllReducePerfTest {
           @Override
           TimedCase prepare(
               GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
-            return new PerfCase(
-                sync, DataType.FLOAT32, ReduceOp.AVERAGE, null, count, inPlace, false, false) {
+            return new TimedCase(sync, collective, setup(), count, inPlace) {
               @Override
               void enqueue() {
                 // every rank keeps its own numbers

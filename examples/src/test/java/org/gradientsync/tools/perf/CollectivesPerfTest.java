@@ -94,7 +94,7 @@ class CollectivesPerfTest {
         ranks,
         sync -> {
           for (PerfCollective collective : PerfCollective.values()) {
-            if (collective == PerfCollective.ALL_REDUCE || ranks < collective.fewestRanks()) {
+            if (ranks < collective.fewestRanks()) {
               continue;
             }
             for (DataType type : DataType.values()) {
@@ -109,8 +109,8 @@ class CollectivesPerfTest {
 
   private static void requireRight(
       GradientSync sync, PerfCollective collective, DataType type, long count, boolean inPlace) {
-    try (TimedCase one =
-        new CollectiveCase(sync, collective, type, ReduceOp.SUM, count, inPlace, false)) {
+    TimedCase.Setup setup = new TimedCase.Setup(type, ReduceOp.SUM, null, false, false);
+    try (TimedCase one = new TimedCase(sync, collective, setup, count, inPlace)) {
       one.warmUp(2);
       assertEquals(0, one.wrong(), () -> collective + ", " + type + ", in place: " + inPlace);
     }
@@ -126,17 +126,13 @@ class CollectivesPerfTest {
 
   /** A collective that does nothing has no right element where another rank's should be. */
   @ParameterizedTest
-  @EnumSource(
-      value = PerfCollective.class,
-      mode = EnumSource.Mode.EXCLUDE,
-      names = {"ALL_REDUCE"})
+  @EnumSource(PerfCollective.class)
   void wrongElementsAreCounted(PerfCollective collective) {
     CollectivesPerf lazy =
         new CollectivesPerf() {
           @Override
           TimedCase prepare(GradientSync sync, PerfCollective one, long count, boolean inPlace) {
-            return new CollectiveCase(
-                sync, one, DataType.FLOAT32, ReduceOp.AVERAGE, count, inPlace, false) {
+            return new TimedCase(sync, one, setup(), count, inPlace) {
               @Override
               void enqueue() {
                 // every rank keeps what it has

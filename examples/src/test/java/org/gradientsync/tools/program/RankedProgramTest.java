@@ -110,7 +110,7 @@ class RankedProgramTest {
         3,
         sync -> {
           String line = "rank " + sync.rank() + (sync.rank() == 1 ? " é".repeat(200) : "");
-          List<String> lines = RankedProgram.gatherLines(sync, line);
+          List<String> lines = RankedProgram.gatherTexts(sync, line);
           assertEquals(sync.rank() == 0 ? 3 : 0, lines.size());
           synchronized (gathered) {
             gathered.addAll(lines);

@@ -6,7 +6,9 @@ import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.core.backend.LauncherVariables;
+import org.gradientsync.tools.program.ChildProcess;
 import org.gradientsync.tools.program.Program;
+import org.gradientsync.tools.program.Scratch;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -142,7 +144,7 @@ public final class Doctor extends Program {
       facts.add(Clock.CHECKS, Clock.ITSELF, why);
       code = tell(round.toTell(facts, false));
     } finally {
-      Child.killAll(); // abandoned checks may still run
+      ChildProcess.killAll(); // abandoned checks may still run
       Scratch.closeAll();
       boolean ending = Thread.currentThread().getName().equals(END);
       if (!ending || code != RIGHT) {

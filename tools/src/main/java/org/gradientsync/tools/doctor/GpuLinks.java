@@ -14,6 +14,7 @@ import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.tools.links.LinkGpu;
 import org.gradientsync.tools.links.LinkKind;
 import org.gradientsync.tools.links.LinkMeter;
+import org.gradientsync.tools.program.ChildProcess;
 
 /** The process that tests the links between GPUs: copies, mapping into other processes, speed. */
 final class GpuLinks {
@@ -99,7 +100,8 @@ final class GpuLinks {
       GpuList.print(Gpus.LINKS, "GPU 0" + MAPPED, "failed: " + e.getMessage());
       return;
     }
-    Child.Result trial = Child.java(GpuImport.class.getName(), handles).run(Duration.ofSeconds(8));
+    ChildProcess.Result trial =
+        ChildProcess.java(GpuImport.class.getName(), handles).run(Duration.ofSeconds(8));
     Facts.read(trial.output())
         .section(Gpus.LINKS)
         .forEach((name, value) -> GpuList.print(Gpus.LINKS, name, value));

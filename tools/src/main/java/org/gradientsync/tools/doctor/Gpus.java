@@ -3,6 +3,7 @@ package org.gradientsync.tools.doctor;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import org.gradientsync.tools.program.ChildProcess;
 
 /** Checks GPUs, their libraries and their links, each in a separate process. */
 final class Gpus {
@@ -22,7 +23,8 @@ final class Gpus {
   static void list(Facts facts) throws IOException {
     String driver = driver();
     facts.add(GPUS, DRIVER, driver.isEmpty() ? NO_DRIVER : driver);
-    Child.Result trial = Child.java(GpuList.class.getName()).run(Duration.ofSeconds(15));
+    ChildProcess.Result trial =
+        ChildProcess.java(GpuList.class.getName()).run(Duration.ofSeconds(15));
     facts.addAll(Facts.read(trial.output()));
     if (!trial.isGood()) {
       facts.add(GPUS, USABLE, "no: " + trial.failure());
@@ -38,15 +40,16 @@ final class Gpus {
     if (!loaded.isEmpty()) {
       return loaded;
     }
-    Child.Result asked =
-        Child.command("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    ChildProcess.Result asked =
+        ChildProcess.command("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
             .run(Duration.ofSeconds(5));
     return asked.isGood() ? asked.output().lines().findFirst().orElse("") : "";
   }
 
   /** Tests the links between the GPUs. Run it on one rank of each node; others would disturb it. */
   static void links(Facts facts) {
-    Child.Result trial = Child.java(GpuLinks.class.getName()).run(Duration.ofSeconds(15));
+    ChildProcess.Result trial =
+        ChildProcess.java(GpuLinks.class.getName()).run(Duration.ofSeconds(15));
     facts.addAll(Facts.read(trial.output()));
     if (!trial.isGood()) {
       facts.add(LINKS, "trial", trial.failure());

@@ -5,10 +5,11 @@ import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Map;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.SearchPath;
 
 /** Checks which Open MPI is installed, and whether its Java bindings work in a separate process. */
 final class Mpi {
@@ -35,12 +36,12 @@ final class Mpi {
   /** Checks everything except device memory. */
   void check(Facts facts) {
     Duration limit = Duration.ofSeconds(5);
-    Child.Result mpirun = Child.command("mpirun", "--version").run(limit);
+    ChildProcess.Result mpirun = ChildProcess.command("mpirun", "--version").run(limit);
     facts.add(
         MPI,
         MPIRUN,
         mpirun.isGood()
-            ? mpirun.output().lines().findFirst().orElse("") + ", " + onPath("mpirun")
+            ? mpirun.output().lines().findFirst().orElse("") + ", " + onPath()
             : NOT_FOUND);
     String prefix = ompiInfo("prefix", limit);
     facts.add(MPI, "prefix", prefix.isEmpty() ? "unknown: ompi_info tells nothing" : prefix);
@@ -61,7 +62,7 @@ final class Mpi {
       facts.add(MPI, BINDINGS, files.reason());
       return;
     }
-    Child.Result trial = trial().run(Duration.ofSeconds(15));
+    ChildProcess.Result trial = trial().run(Duration.ofSeconds(15));
     if (!trial.after("version=").isEmpty()) {
       facts.add(MPI, LIBRARY, trial.after("version="));
       facts.add(MPI, "takes device memory, as it says", trial.after("says="));
@@ -71,7 +72,7 @@ final class Mpi {
 
   /** Sends device memory to itself. Call it after {@link #check}. */
   void checkCudaAware(Facts facts) {
-    Child.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
+    ChildProcess.Result trial = trial(MpiTrial.CUDA_AWARE).run(Duration.ofSeconds(12));
     facts.add(MPI, CUDA_AWARE, trial.isGood() ? "yes, tried" : "no, tried: " + trial.failure());
   }
 
@@ -85,29 +86,25 @@ final class Mpi {
     return libraries;
   }
 
-  private Child trial(String... args) {
-    Child child = Child.java(MpiTrial.class.getName(), args).libraries(libraries);
+  private ChildProcess trial(String... args) {
+    ChildProcess child = ChildProcess.java(MpiTrial.class.getName(), args).libraries(libraries);
     MpiTrial.forgetJob(child.environment());
     child.environment().putIfAbsent(Host.UCX_SIGNALS, "");
     return child;
   }
 
   private static String ompiInfo(String path, Duration limit) {
-    return Child.command("ompi_info", "--path", path, "--parsable")
+    return ChildProcess.command("ompi_info", "--path", path, "--parsable")
         .run(limit)
         .after("path:" + path + ":");
   }
 
   private static String folderOf(String path) {
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty() && Files.exists(Path.of(folder, FILE)))
-        .findFirst()
-        .orElse("");
+    return SearchPath.find(path, FILE).findFirst().map(file -> file.getParent() + "").orElse("");
   }
 
-  private String onPath(String program) {
-    return Arrays.stream(environment.getOrDefault("PATH", "").split(File.pathSeparator))
-        .map(folder -> Path.of(folder, program))
+  private String onPath() {
+    return SearchPath.find(environment.getOrDefault("PATH", ""), "mpirun")
         .filter(Files::isExecutable)
         .map(Path::toString)
         .findFirst()

@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.Scratch;
 
 /**
  * Collects the ranks' facts. Ranks of one node exchange them through a folder, without MPI. In
@@ -43,7 +45,7 @@ final class Round {
     if (obstacle.isEmpty()) {
       tryJob(facts, libraries);
     } else {
-      facts.add(Job.REDUCER, Job.CHOSEN, "not tried: " + obstacle);
+      facts.add(JobMember.REDUCER, JobMember.CHOSEN, "not tried: " + obstacle);
     }
     node.ifPresent(those -> those.put(place.rank() + ".2", facts.text()));
   }
@@ -95,28 +97,28 @@ final class Round {
       Path all = folder.resolve("all");
       Facts known = new Facts();
       known.addAll(facts);
-      known.add(Job.JOB, "rank", place.rank());
+      known.add(JobMember.JOB, "rank", place.rank());
       Files.writeString(own, known.text());
       Duration limit = clock.until(0.86);
       String wait = Long.toString(Math.max(1, limit.toSeconds() - 3));
-      Child child =
-          Child.java(Job.class.getName(), own.toString(), all.toString(), wait)
+      ChildProcess child =
+          ChildProcess.java(JobMember.class.getName(), own.toString(), all.toString(), wait)
               .property("gradientsync.dev.peer.tuning", "off") // measuring takes too long
               .libraries(libraries);
-      Child.Result result = child.run(limit);
+      ChildProcess.Result result = child.run(limit);
       facts.addAll(Facts.read(result.output()));
-      gathered = result.output().lines().anyMatch(Job.GATHERED::equals);
+      gathered = result.output().lines().anyMatch(JobMember.GATHERED::equals);
       if (!gathered) {
-        String failure = result.after(Job.FAILED);
+        String failure = result.after(JobMember.FAILED);
         String reason = failure.isEmpty() ? result.failure() : failure;
-        facts.add(Job.REDUCER, Job.CHOSEN, "none: " + reason);
+        facts.add(JobMember.REDUCER, JobMember.CHOSEN, "none: " + reason);
       }
-      for (Facts each : Job.read(all)) {
-        String rank = each.get(Job.JOB, "rank");
-        others.put(Integer.parseInt(rank), each.without(Job.JOB));
+      for (Facts each : JobMember.read(all)) {
+        String rank = each.get(JobMember.JOB, "rank");
+        others.put(Integer.parseInt(rank), each.without(JobMember.JOB));
       }
     } catch (IOException | NumberFormatException e) {
-      facts.add(Job.REDUCER, Job.CHOSEN, "none: " + e.getMessage());
+      facts.add(JobMember.REDUCER, JobMember.CHOSEN, "none: " + e.getMessage());
     } finally {
       Scratch.close(folder);
     }

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.gradientsync.tools.program.Scratch;
 
 /** Derives problems and remedies from facts. */
 final class Rules {
@@ -314,7 +315,7 @@ final class Rules {
   }
 
   private void reducer(Report report) {
-    String chosen = report.get(Job.REDUCER, Job.CHOSEN);
+    String chosen = report.get(JobMember.REDUCER, JobMember.CHOSEN);
     if (chosen.startsWith("none: ") && !chosen.contains(Scratch.NO_FOLDER)) {
       problem(
           report,
@@ -326,7 +327,7 @@ final class Rules {
     } else if (chosen.matches("(not tried|none): .*") || chosen.isEmpty()) {
       return; // another finding gives the reason
     }
-    String ranks = report.get(Job.REDUCER, Job.RANKS);
+    String ranks = report.get(JobMember.REDUCER, JobMember.RANKS);
     if (size > 1 && ranks.equals("1")) {
       problem(
           report,
@@ -334,15 +335,15 @@ final class Rules {
           "the library is not of the Open MPI whose mpirun started it: compare prefix and mpirun"
               + " above, and docs/open-mpi.md");
     }
-    boolean onGpu = report.get(Job.REDUCER, Job.DEVICE).startsWith("cuda");
+    boolean onGpu = report.get(JobMember.REDUCER, JobMember.DEVICE).startsWith("cuda");
     if (Gpus.areUsable(report.facts()) && ranks.matches("\\d+") && !onGpu) {
       problem(
           report,
           "this rank sees GPUs, but all work in host memory: device="
-              + report.get(Job.REDUCER, Job.DEVICE),
+              + report.get(JobMember.REDUCER, JobMember.DEVICE),
           "every rank needs a GPU, and gradientsync.device must not be host");
     }
-    String peer = report.get(Job.REDUCER, Job.NOT + "peer");
+    String peer = report.get(JobMember.REDUCER, JobMember.NOT + "peer");
     if (onGpu && !peer.isEmpty() && size > 1) {
       hint(report, "the fastest reducer is not used: peer: " + peer, "see what the reason says");
     }
@@ -352,7 +353,7 @@ final class Rules {
   private void sharedGpus() {
     Map<String, List<Report>> users = new TreeMap<>();
     for (Report report : reports) {
-      String device = report.get(Job.REDUCER, Job.DEVICE);
+      String device = report.get(JobMember.REDUCER, JobMember.DEVICE);
       if (device.startsWith("cuda")) {
         users
             .computeIfAbsent(
@@ -367,7 +368,7 @@ final class Rules {
             if (those.size() > 1) {
               problem(
                   report,
-                  "ranks share a GPU: " + report.get(Job.REDUCER, Job.DEVICE),
+                  "ranks share a GPU: " + report.get(JobMember.REDUCER, JobMember.DEVICE),
                   "start as many ranks on each node as it has GPUs, and show all GPUs to each rank:"
                       + " look at CUDA_VISIBLE_DEVICES");
             }

@@ -77,8 +77,8 @@ public class AllReducePerf extends PerfProgram {
   }
 
   @Override
-  TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
-    return new PerfCase(sync, type, op, wire, count, inPlace, beside, asGraph);
+  TimedCase.Setup setup() {
+    return new TimedCase.Setup(type, op, wire, beside, asGraph);
   }
 
   @Override

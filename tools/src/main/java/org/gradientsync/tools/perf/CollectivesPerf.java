@@ -74,13 +74,6 @@ public class CollectivesPerf extends PerfProgram {
   }
 
   @Override
-  TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
-    return collective == PerfCollective.ALL_REDUCE
-        ? new PerfCase(sync, type, op, null, count, inPlace, false, asGraph)
-        : new CollectiveCase(sync, collective, type, op, count, inPlace, asGraph);
-  }
-
-  @Override
   void printNotes(GradientSync sync, PerfCollective collective) {
     print(sync, "#");
     print(sync, "# Collective: %s", collective);

@@ -1,18 +1,20 @@
 package org.gradientsync.tools.perf;
 
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Optional;
 import org.gradientsync.DataType;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /** The collectives that are measured, with the sizes and bandwidths that nccl-tests gives them. */
 enum PerfCollective {
-  ALL_REDUCE("all-reduce"),
-  ALL_GATHER("all-gather"),
-  REDUCE_SCATTER("reduce-scatter"),
-  BROADCAST("broadcast"),
-  REDUCE("reduce"),
-  ALL_TO_ALL("all-to-all"),
-  SEND_RECEIVE("send-receive");
+  ALL_REDUCE(Kind.ALL_REDUCE),
+  ALL_GATHER(Kind.ALL_GATHER),
+  REDUCE_SCATTER(Kind.REDUCE_SCATTER),
+  BROADCAST(Kind.BROADCAST),
+  REDUCE(Kind.REDUCE),
+  ALL_TO_ALL(Kind.ALL_TO_ALL),
+  SEND_RECEIVE(Kind.SEND);
 
   /** The rank from which a broadcast goes, and to which a reduction goes. */
   static final int ROOT = 0;
@@ -20,29 +22,23 @@ enum PerfCollective {
   /** NCCL's tests let each rank's part begin at a multiple of this. */
   private static final int ALIGNMENT = 16;
 
-  private final String text;
+  private final Kind kind;
 
-  PerfCollective(String text) {
-    this.text = text;
+  PerfCollective(Kind kind) {
+    this.kind = kind;
   }
 
   static Optional<PerfCollective> of(String name) {
-    return Arrays.stream(values()).filter(one -> one.text.equalsIgnoreCase(name)).findFirst();
+    return Arrays.stream(values()).filter(one -> one.toString().equalsIgnoreCase(name)).findFirst();
   }
 
-  /** Returns the number of equal parts that this rank gives. */
-  int inputParts(int ranks) {
-    return this == REDUCE_SCATTER || this == ALL_TO_ALL ? ranks : 1;
-  }
-
-  /** Returns the number of equal parts that this rank gets. */
-  int outputParts(int ranks) {
-    return this == ALL_GATHER || this == ALL_TO_ALL ? ranks : 1;
+  Kind kind() {
+    return kind;
   }
 
   /** Returns the number of parts of the larger buffer, whose size the table has. */
   int parts(int ranks) {
-    return Math.max(inputParts(ranks), outputParts(ranks));
+    return Math.max(kind.inputBlocks(ranks), kind.outputBlocks(ranks));
   }
 
   /** Returns the elements of a part, at least one, if the larger buffer has a number of bytes. */
@@ -66,31 +62,31 @@ enum PerfCollective {
   }
 
   boolean reduces() {
-    return this == ALL_REDUCE || this == REDUCE_SCATTER || this == REDUCE;
+    return kind.reduces();
   }
 
   /** Returns the root as the table has it: -1 if there is none. */
   int root() {
-    return this == BROADCAST || this == REDUCE ? ROOT : -1;
+    return kind.hasRoot() ? ROOT : -1;
   }
 
   /** Returns whether the output may be, or hold, the input. */
   boolean hasInPlace() {
-    return this != ALL_TO_ALL && this != SEND_RECEIVE;
+    return this != ALL_TO_ALL && !kind.isMessage();
   }
 
   /** Returns whether the hosts of the ranks meet only once, so that a CUDA graph can hold it. */
   boolean capturable() {
-    return this != SEND_RECEIVE;
+    return !kind.isMessage();
   }
 
   int fewestRanks() {
-    return this == SEND_RECEIVE ? 2 : 1;
+    return kind.isMessage() ? 2 : 1;
   }
 
   /** Returns the name on the command line and in tables. */
   @Override
   public String toString() {
-    return text;
+    return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 }

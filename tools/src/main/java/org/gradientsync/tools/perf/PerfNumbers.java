@@ -21,10 +21,6 @@ final class PerfNumbers {
   private final DataType wire;
   private final Elements elements;
 
-  PerfNumbers(DataType type, ReduceOp op, int ranks) {
-    this(type, op, ranks, null);
-  }
-
   /**
    * Creates numbers.
    *
@@ -49,16 +45,6 @@ final class PerfNumbers {
       }
       elements.copyTo(buffer, first, count);
     }
-  }
-
-  /**
-   * Counts the elements whose bits differ from the reduction of all ranks' numbers.
-   *
-   * @param times how often the buffer was reduced; each time after the first, all ranks contribute
-   *     the previous result
-   */
-  long wrong(DeviceBuffer buffer, int times) {
-    return wrong(buffer, index -> reduced(index, times));
   }
 
   /**

@@ -5,7 +5,6 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -17,9 +16,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.selection.Providers;
 import org.gradientsync.cuda.CudaDevice;
-import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.tools.program.ByteCount;
 import org.gradientsync.tools.program.HostName;
 import org.gradientsync.tools.program.NewFile;
@@ -149,13 +146,19 @@ abstract class PerfProgram extends RankedProgram {
   /** Returns what to measure, in this order. */
   abstract List<PerfCollective> collectives();
 
+  /** Returns what all cases have in common. */
+  TimedCase.Setup setup() {
+    return new TimedCase.Setup(type, op, null, false, asGraph);
+  }
+
   /**
    * Prepares one collective at one size.
    *
    * @param count see {@link PerfCollective#count}
    */
-  abstract TimedCase prepare(
-      GradientSync sync, PerfCollective collective, long count, boolean inPlace);
+  TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
+    return new TimedCase(sync, collective, setup(), count, inPlace);
+  }
 
   /** Returns the title of the plot, to which the ranks are added. */
   abstract String title();
@@ -235,7 +238,8 @@ abstract class PerfProgram extends RankedProgram {
     printHeader(sync);
     List<PerfResult> results = new ArrayList<>();
     if (ALL.equals(reducer)) {
-      for (String name : reducers()) {
+      measureIfAvailable(sync, sync.reducer(), results);
+      for (String name : sync.alternatives().keySet()) {
         measureIfAvailable(sync, name, results);
       }
     } else if (refusal(asGraph, sync.reducer()) != null) {
@@ -269,12 +273,6 @@ abstract class PerfProgram extends RankedProgram {
       }
     }
     return true;
-  }
-
-  private static List<String> reducers() {
-    List<ReducerProvider> providers = Providers.of(ReducerProvider.class);
-    providers.sort(Comparator.comparingInt(ReducerProvider::priority).reversed());
-    return providers.stream().map(ReducerProvider::name).toList();
   }
 
   private void measureIfAvailable(GradientSync sync, String name, List<PerfResult> results) {
@@ -426,7 +424,7 @@ abstract class PerfProgram extends RankedProgram {
             HostName.get(),
             place,
             sync.device().name());
-    gatherLines(sync, line).forEach(one -> print(sync, "%s", one));
+    gatherTexts(sync, line).forEach(one -> print(sync, "%s", one));
   }
 
   private void printHostCost(GradientSync sync, PerfResult result) {

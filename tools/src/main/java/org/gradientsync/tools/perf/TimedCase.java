@@ -2,69 +2,166 @@ package org.gradientsync.tools.perf;
 
 import java.nio.DoubleBuffer;
 import java.nio.LongBuffer;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.Stream;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
+import org.gradientsync.spi.BackendDevice;
 
 /**
  * A collective at one size, as {@link PerfProgram} measures it: single ones, or a CUDA graph of
  * several. All methods are collective.
  */
-abstract class TimedCase implements AutoCloseable {
-  private static final int HOST_CALLS = 100; // few enough to fit into a GPU's queue
-
+class TimedCase implements AutoCloseable {
   /** The number of collectives in a graph. */
   static final int IN_GRAPH = 10;
 
-  final GradientSync sync;
-  private final boolean asGraph;
-  private PerfClock clock;
-  private CudaStream stream; // that of the graph
+  private static final int HOST_CALLS = 100; // few enough to fit into a GPU's queue
+
+  private final GradientSync sync;
+  private final BackendDevice device;
+  private final PerfCollective collective;
+  private final Setup setup;
+  private final long count;
+  private final boolean inPlace;
+  private final PerfNumbers numbers;
+  private final DeviceBuffer larger; // of the two buffers, or the only one
+  private final DeviceBuffer smaller; // may be a part of the larger one
+  private final DeviceBuffer in;
+  private final DeviceBuffer out;
+  private final Stream[] streams; // beside other work, two that alternate; otherwise none
+  private final DeviceBuffer byTurns; // the output on the other stream, or null
+  private final Stream stream; // on which the time is taken
+  private final Event start;
+  private final Event end;
   private CudaGraph graph;
+  private boolean odd;
+
+  /**
+   * What all cases of a program have in common.
+   *
+   * @param wire the type in which FLOAT32 elements of an all-reduce travel, or null
+   * @param beside whether an all-reduce leaves room for other work on a GPU
+   * @param asGraph whether {@link #capture} captures several into a CUDA graph
+   */
+  record Setup(DataType type, ReduceOp op, DataType wire, boolean beside, boolean asGraph) {}
 
   /**
    * Creates a case.
    *
-   * @param asGraph whether {@link #capture} captures
+   * @param count the elements of a part, as {@link PerfCollective#count} gives it
    */
-  TimedCase(GradientSync sync, boolean asGraph) {
+  TimedCase(
+      GradientSync sync, PerfCollective collective, Setup setup, long count, boolean inPlace) {
     this.sync = sync;
-    this.asGraph = asGraph;
-  }
-
-  /** Takes the time, and captures, where a buffer is. */
-  final void measureOn(DeviceBuffer buffer) {
-    clock = PerfClock.of(buffer);
-    stream = asGraph ? ((CudaBuffer) buffer).stream() : null;
-  }
-
-  /** Enqueues one collective. */
-  abstract void enqueue();
-
-  /** Makes one call: a collective, or a graph of several. */
-  final void call() {
-    if (graph == null) {
-      enqueue();
+    this.collective = collective;
+    this.setup = setup;
+    this.count = count;
+    this.inPlace = inPlace;
+    device = (BackendDevice) sync.device();
+    numbers = new PerfNumbers(setup.type(), setup.op(), sync.size(), setup.wire());
+    int inputParts = collective.kind().inputBlocks(sync.size());
+    int outputParts = collective.kind().outputBlocks(sync.size());
+    larger = sync.allocate(setup.type(), count * Math.max(inputParts, outputParts));
+    smaller =
+        !inPlace
+            ? sync.allocate(setup.type(), count * Math.min(inputParts, outputParts))
+            : inputParts == outputParts ? larger : larger.slice(sync.rank() * count, count);
+    streams = new Stream[setup.beside() ? 2 : 0];
+    if (setup.beside()) {
+      streams[0] = device.createStream(true);
+      streams[1] = device.createStream(true);
+      device.await(larger);
+      out = device.on(streams[0], larger);
+      in = inPlace ? out : smaller;
+      byTurns = inPlace ? device.on(streams[1], larger) : null;
     } else {
-      graph.launch(stream);
+      out = inputParts > outputParts ? smaller : larger;
+      in = inputParts > outputParts ? larger : smaller;
+      byTurns = null;
+    }
+    stream = device.streamOf(out);
+    start = device.createEvent(true);
+    end = device.createEvent(true);
+    refill();
+  }
+
+  /** Enqueues one collective. The library reduces and broadcasts in place. */
+  void enqueue() {
+    switch (collective) {
+      case ALL_REDUCE -> {
+        copyUnlessInPlace();
+        sync.allReduce(out, setup.op());
+      }
+      case ALL_GATHER -> sync.allGather(in, out);
+      case REDUCE_SCATTER -> sync.reduceScatter(in, out, setup.op());
+      case ALL_TO_ALL -> sync.allToAll(in, out);
+      case BROADCAST -> {
+        if (isRoot()) {
+          copyUnlessInPlace();
+        }
+        sync.broadcast(out, PerfCollective.ROOT);
+      }
+      case REDUCE -> {
+        if (isRoot()) {
+          copyUnlessInPlace();
+        }
+        sync.reduce(isRoot() ? out : in, setup.op(), PerfCollective.ROOT);
+      }
+      case SEND_RECEIVE -> passOn();
     }
   }
 
-  final boolean isGraph() {
-    return graph != null;
+  private void copyUnlessInPlace() {
+    if (!inPlace) {
+      device.copy(in, out);
+    }
   }
 
-  /** Writes new numbers, if the calls so far have changed what this rank gives. */
-  abstract void refill();
+  private boolean isRoot() {
+    return sync.rank() == PerfCollective.ROOT;
+  }
 
-  /** Counts the elements that are wrong on this rank after {@link #refill} and a call. */
-  abstract long wrongHere();
+  /** Sends to the next rank. A send may wait for its receiver, so ranks take turns. */
+  private void passOn() {
+    int next = (sync.rank() + 1) % sync.size();
+    if (sync.rank() % 2 == 0) {
+      sync.send(in, next);
+      sync.receive(out, previous());
+    } else {
+      sync.receive(out, previous());
+      sync.send(in, next);
+    }
+  }
 
-  /** Returns the number of collectives in a call. */
-  final int inOneCall() {
+  private int previous() {
+    return (sync.rank() + sync.size() - 1) % sync.size();
+  }
+
+  /** Makes one call: a collective, or a graph of several. */
+  private void call() {
+    if (graph == null) {
+      enqueue();
+    } else {
+      graph.launch((CudaStream) stream);
+    }
+  }
+
+  /** Makes a call whose time is not taken: on two streams by turns, as buckets' averages are. */
+  private void callByTurns() {
+    if (byTurns == null || graph != null) {
+      call();
+    } else {
+      odd = !odd;
+      sync.allReduce(odd ? byTurns : out, setup.op());
+    }
+  }
+
+  private int inOneCall() {
     return graph == null ? 1 : IN_GRAPH;
   }
 
@@ -73,53 +170,41 @@ abstract class TimedCase implements AutoCloseable {
    * enqueued before.
    */
   final void capture() {
-    if (!asGraph) {
+    if (!setup.asGraph()) {
       return;
     }
+    CudaStream captured = (CudaStream) stream;
     sync.barrier();
-    stream.beginCapture();
+    captured.beginCapture();
     try {
       for (int i = 0; i < IN_GRAPH; i++) {
         enqueue();
       }
     } catch (RuntimeException e) {
       try {
-        stream.endCapture().close();
+        captured.endCapture().close();
       } catch (RuntimeException consequence) {
         e.addSuppressed(consequence);
       }
       throw e;
     }
-    graph = stream.endCapture();
+    graph = captured.endCapture();
     sync.barrier(); // on a shared GPU, making the graph may wait for another rank's kernel
     call();
-    clock.await();
-  }
-
-  /** Returns what to call in order to warm up. */
-  Runnable warmUpCall() {
-    return this::call;
-  }
-
-  /** Returns what to call in order to check. */
-  Runnable checkedCall() {
-    return this::call;
-  }
-
-  /** Returns what to call in order to measure the host's cost. */
-  Runnable hostCall() {
-    return this::call;
+    stream.await();
   }
 
   /** Waits until all work is done. */
-  void await() {
-    clock.await();
+  private void await() {
+    stream.await();
+    for (Stream each : streams) {
+      each.await();
+    }
   }
 
   final void warmUp(int times) {
-    Runnable call = warmUpCall();
     for (int i = 0; i < times; i++) {
-      call.run();
+      callByTurns();
     }
     await();
   }
@@ -128,19 +213,21 @@ abstract class TimedCase implements AutoCloseable {
     return (collectives + inOneCall() - 1) / inOneCall();
   }
 
-  /** Makes collectives in a row, and returns the microseconds for each: the mean over the ranks. */
+  /**
+   * Makes collectives in a row, and returns the microseconds for each by the device's clock: the
+   * mean over the ranks.
+   */
   final double round(int collectives) {
     int calls = calls(collectives);
-    clock.await();
+    stream.await();
     sync.barrier();
-    double time =
-        clock.microseconds(
-            () -> {
-              for (int i = 0; i < calls; i++) {
-                call();
-              }
-            });
-    return mean(time / calls / inOneCall());
+    start.record(stream);
+    for (int i = 0; i < calls; i++) {
+      call();
+    }
+    end.record(stream);
+    end.await();
+    return mean(start.millisecondsTo(end) * 1e3 / calls / inOneCall());
   }
 
   /**
@@ -149,22 +236,51 @@ abstract class TimedCase implements AutoCloseable {
    */
   final HostCost hostCost(int collectives) {
     int calls = Math.min(HOST_CALLS, calls(collectives));
-    Runnable call = hostCall();
     await();
     sync.barrier();
-    HostCost own = HostCost.of(calls, call).dividedBy(inOneCall());
+    HostCost own = HostCost.of(calls, this::callByTurns).dividedBy(inOneCall());
     await();
     return new HostCost(mean(own.cpuNanos()), mean(own.wallNanos()), mean(own.bytes()));
   }
 
   /** Makes a call on new numbers, and counts the wrong elements on all ranks. */
   final long wrong() {
-    clock.await();
+    stream.await();
     refill();
-    checkedCall().run();
+    if (inPlace && collective.reduces() && collective != PerfCollective.ALL_REDUCE) {
+      enqueue(); // a graph would reduce what it has reduced, together with what it has not
+    } else {
+      call();
+    }
     long[] wrong = {wrongHere()};
     sync.communicator().allReduce(LongBuffer.wrap(wrong), ReduceOp.SUM);
     return wrong[0];
+  }
+
+  private void refill() {
+    numbers.fill(out, sync.size()); // no rank's numbers, which a call that does nothing would leave
+    numbers.fill(in, sync.rank());
+  }
+
+  private long wrongHere() {
+    if (collective == PerfCollective.REDUCE && !isRoot()) {
+      return numbers.wrong(in, index -> numbers.bits(sync.rank(), index)); // it must not change
+    }
+    return numbers.wrong(out, this::expected);
+  }
+
+  private long expected(long index) {
+    long first = sync.rank() * count;
+    int part = (int) (index / count);
+    return switch (collective) {
+      case ALL_REDUCE -> numbers.reduced(index, inPlace ? inOneCall() : 1);
+      case ALL_GATHER -> numbers.bits(part, index % count);
+      case ALL_TO_ALL -> numbers.bits(part, first + index % count);
+      case REDUCE_SCATTER -> numbers.reduced(first + index, 1);
+      case REDUCE -> numbers.reduced(index, 1);
+      case BROADCAST -> numbers.bits(PerfCollective.ROOT, index);
+      case SEND_RECEIVE -> numbers.bits(previous(), index);
+    };
   }
 
   private double mean(double own) {
@@ -175,10 +291,18 @@ abstract class TimedCase implements AutoCloseable {
 
   @Override
   public void close() {
-    clock.await();
+    stream.await();
     if (graph != null) {
       graph.close();
     }
-    clock.close();
+    end.close();
+    start.close();
+    if (smaller != larger) {
+      smaller.close();
+    }
+    larger.close();
+    for (Stream each : streams) {
+      each.close();
+    }
   }
 }

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -32,9 +33,6 @@ import picocli.CommandLine.Option;
           + ":A rank was lost: the same job may succeed when it is started again."
     })
 public abstract class RankedProgram extends Program {
-  /** The size of a line that a rank sends to rank 0. */
-  private static final int LINE_BYTES = 256;
-
   private static final Set<String> DEVICES = Set.of("cpu", "gpu", "host", "cuda");
 
   @Option(
@@ -192,24 +190,24 @@ public abstract class RankedProgram extends Program {
   }
 
   /**
-   * Gathers a line of text from every rank, in rank order. Collective.
+   * Gathers a text from every rank, in rank order. Collective.
    *
-   * @return all ranks' lines on rank 0, nothing elsewhere
+   * @return all ranks' texts on rank 0, nothing elsewhere
    */
-  public static List<String> gatherLines(GradientSync sync, String line) {
-    ByteBuffer own = ByteBuffer.allocate(LINE_BYTES); // the same size on all ranks
-    byte[] text = line.getBytes(StandardCharsets.UTF_8);
-    own.put(text, 0, Math.min(text.length, LINE_BYTES)).clear();
-    boolean root = sync.rank() == 0;
-    ByteBuffer all = root ? ByteBuffer.allocate(LINE_BYTES * sync.size()) : null;
-    sync.communicator().gather(own, all, 0);
-    List<String> lines = new ArrayList<>();
-    for (int rank = 0; root && rank < sync.size(); rank++) {
-      String padded =
-          new String(all.array(), rank * LINE_BYTES, LINE_BYTES, StandardCharsets.UTF_8);
-      lines.add(padded.replace("\0", ""));
+  public static List<String> gatherTexts(GradientSync sync, String text) {
+    byte[] own = text.getBytes(StandardCharsets.UTF_8);
+    long[] lengths = new long[sync.size()];
+    sync.communicator()
+        .allGather(LongBuffer.wrap(new long[] {own.length}), LongBuffer.wrap(lengths));
+    int longest = (int) Arrays.stream(lengths).max().orElse(0);
+    ByteBuffer all = sync.rank() == 0 ? ByteBuffer.allocate(longest * sync.size()) : null;
+    sync.communicator().gather(ByteBuffer.wrap(Arrays.copyOf(own, longest)), all, 0);
+    List<String> texts = new ArrayList<>();
+    for (int rank = 0; all != null && rank < sync.size(); rank++) {
+      texts.add(
+          new String(all.array(), rank * longest, (int) lengths[rank], StandardCharsets.UTF_8));
     }
-    return lines;
+    return texts;
   }
 
   /**

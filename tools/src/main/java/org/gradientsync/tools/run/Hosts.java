@@ -14,8 +14,8 @@ record Hosts(Map<String, Integer> slots) {
     for (String host : text.split(",", -1)) {
       if (!host.matches("[^:\\s]+(:[1-9]\\d{0,4})?")) {
         throw ToolException.badUse(
-            "--hosts takes host names, each with its number of ranks, as in a:2,b:2: --hosts "
-                + text);
+            "--hosts takes host names, each with its number of ranks, as in a:2,b:2: --hosts %s",
+            text);
       }
       String[] parts = host.split(":");
       slots.merge(parts[0], parts.length == 1 ? 1 : Integer.parseInt(parts[1]), Integer::sum);

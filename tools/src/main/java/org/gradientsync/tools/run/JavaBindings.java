@@ -1,12 +1,12 @@
 package org.gradientsync.tools.run;
 
-import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.SearchPath;
 
 /** Which MPI library the ranks will load, and whether it is the launcher's. */
 final class JavaBindings {
@@ -27,11 +27,9 @@ final class JavaBindings {
     requireOfLauncher(mpi, binding);
     if (mpi.kind() == MpiKind.HYDRA && binding.equals("java")) {
       throw ToolException.badUse(
-          "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher="
-              + mpi
-              + "; leave "
-              + BINDING
-              + "java out, or choose an Open MPI by --launcher");
+          "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher=%s; leave"
+              + " %sjava out, or choose an Open MPI by --launcher",
+          mpi, BINDING);
     }
     if (mpi.kind() == MpiKind.HYDRA
         || !program.mpiJar().isThere()
@@ -51,15 +49,9 @@ final class JavaBindings {
       return own;
     }
     throw ToolException.cannotRun(
-        "mpi.jar is on the class path, but this mpirun's Open MPI has no "
-            + FILE
-            + ": launcher="
-            + mpi
-            + ", looked in="
-            + (installed == null ? "nothing that ompi_info names" : installed)
-            + "; install it, leave mpi.jar off the class path, or add "
-            + BINDING
-            + "direct");
+        "mpi.jar is on the class path, but this mpirun's Open MPI has no %s: launcher=%s, looked"
+            + " in=%s; install it, leave mpi.jar off the class path, or add %sdirect",
+        FILE, mpi, installed == null ? "nothing that ompi_info names" : installed, BINDING);
   }
 
   /** Returns the user's choice, or the empty string. */
@@ -75,11 +67,7 @@ final class JavaBindings {
   }
 
   private static Optional<Path> search(String path) {
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty())
-        .map(Path::of)
-        .filter(JavaBindings::hasBindings)
-        .findFirst();
+    return SearchPath.find(path, FILE).findFirst().map(Path::getParent);
   }
 
   private static boolean hasBindings(Path folder) {
@@ -91,17 +79,10 @@ final class JavaBindings {
         .ifPresent(
             function -> {
               throw ToolException.cannotRun(
-                  "mpi.jar and "
-                      + FILE
-                      + " are of different releases of Open MPI: file="
-                      + jar.file()
-                      + " needs "
-                      + function
-                      + ", which is not in "
-                      + library
-                      + "; give the mpi.jar of "
-                      + mpi
-                      + ", as docs/open-mpi.md says, or leave mpi.jar out");
+                  "mpi.jar and %s are of different releases of Open MPI: file=%s needs %s, which"
+                      + " is not in %s; give the mpi.jar of %s, as docs/open-mpi.md says, or"
+                      + " leave mpi.jar out",
+                  FILE, jar.file(), function, library, mpi);
             });
   }
 
@@ -112,15 +93,9 @@ final class JavaBindings {
     boolean isMpich = file.startsWith("libmpi.so.12") || file.startsWith("libmpich.so");
     if (mpi.kind() == MpiKind.OPEN_MPI && isMpich || mpi.kind() == MpiKind.HYDRA && isOpenMpi) {
       throw ToolException.badUse(
-          "the launcher and the library are of different MPIs: launcher="
-              + mpi
-              + ", library="
-              + binding
-              + "; choose the "
-              + (isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA)
-              + " of the library by --launcher, or leave "
-              + BINDING
-              + " out");
+          "the launcher and the library are of different MPIs: launcher=%s, library=%s; choose"
+              + " the %s of the library by --launcher, or leave %s out",
+          mpi, binding, isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA, BINDING);
     }
   }
 
@@ -133,16 +108,12 @@ final class JavaBindings {
             .findFirst();
     if (beside.isEmpty()
         && mpi.kind() == MpiKind.OPEN_MPI
-        && !Tool.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
+        && !ChildProcess.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
       return null; // that of another Open MPI
     }
     String program = beside.orElse(OMPI_INFO);
-    return Tool.ask(program, "--path", "libdir", "--parsable")
-        .output()
-        .lines()
-        .filter(line -> line.startsWith("path:libdir:"))
-        .map(line -> Path.of(line.substring("path:libdir:".length()).strip()))
-        .findFirst()
-        .orElse(null);
+    String folder =
+        ChildProcess.ask(program, "--path", "libdir", "--parsable").after("path:libdir:");
+    return folder.isEmpty() ? null : Path.of(folder);
   }
 }

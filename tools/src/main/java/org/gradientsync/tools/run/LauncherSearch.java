@@ -1,16 +1,16 @@
 package org.gradientsync.tools.run;
 
-import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.SearchPath;
 
 /** Finds the program that is to start the ranks. */
 final class LauncherSearch {
@@ -50,11 +50,9 @@ final class LauncherSearch {
     if (program == null || !Files.isExecutable(program) || Files.isDirectory(program)) {
       String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
       throw ToolException.badUse(
-          "there is no such launcher: --launcher "
-              + choice
-              + (choice.contains("/") ? "" : ", PATH=" + path)
-              + srun
-              + "; name one that is there, mpirun, mpiexec, srun or a path, or leave --launcher out");
+          "there is no such launcher: --launcher %s%s%s; name one that is there, mpirun, mpiexec,"
+              + " srun or a path, or leave --launcher out",
+          choice, choice.contains("/") ? "" : ", PATH=" + path, srun);
     }
     return identify(program);
   }
@@ -72,29 +70,23 @@ final class LauncherSearch {
     }
     if (found.isEmpty() && unknown.isEmpty()) {
       throw ToolException.cannotRun(
-          "there is no mpirun, mpiexec or srun: PATH="
-              + path
-              + "; install Open MPI (Debian: apt-get install openmpi-bin), name its mpirun by"
-              + " --launcher, or run the ranks as threads by --threads");
+          "there is no mpirun, mpiexec or srun: PATH=%s; install Open MPI (Debian: apt-get"
+              + " install openmpi-bin), name its mpirun by --launcher, or run the ranks as"
+              + " threads by --threads",
+          path);
     }
     if (found.isEmpty()) {
       throw ToolException.cannotRun(
-          "no launcher on the PATH is of a known MPI: "
-              + String.join(", ", unknown.values())
-              + KNOWN);
+          "no launcher on the PATH is of a known MPI: %s%s",
+          String.join(", ", unknown.values()), KNOWN);
     }
     MpiInstallation first = found.get(0);
     for (MpiInstallation other : found) {
       if (other.kind() != first.kind()) {
         throw ToolException.cannotRun(
-            "the PATH has two MPIs of different kinds: "
-                + first
-                + " and "
-                + other
-                + "; choose one by --launcher "
-                + first.program()
-                + " or --launcher "
-                + other.program());
+            "the PATH has two MPIs of different kinds: %s and %s; choose one by --launcher %s or"
+                + " --launcher %s",
+            first, other, first.program(), other.program());
       }
     }
     return first;
@@ -111,7 +103,7 @@ final class LauncherSearch {
       if (unknown.containsKey(real)) {
         continue; // the PATH often has a folder under two names
       }
-      Tool.Answer answer = version(program);
+      ChildProcess.Result answer = version(program);
       Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
       if (found.isPresent()) {
         return found;
@@ -122,28 +114,32 @@ final class LauncherSearch {
   }
 
   private static MpiInstallation identify(Path program) {
-    Tool.Answer answer = version(program);
+    ChildProcess.Result answer = version(program);
     Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
     if (found.isPresent()) {
       return found.get();
     }
     if (isSrun(program)) {
       throw ToolException.cannotRun(
-          "there is no Slurm here that srun could reach: "
-              + says(program, answer)
-              + "; start the job on a machine of the cluster, or by --launcher mpirun");
+          "there is no Slurm here that srun could reach: %s; start the job on a machine of the"
+              + " cluster, or by --launcher mpirun",
+          says(program, answer));
     }
     throw ToolException.cannotRun(
-        "this launcher is of no known MPI: " + says(program, answer) + KNOWN);
+        "this launcher is of no known MPI: %s%s", says(program, answer), KNOWN);
   }
 
-  private static Tool.Answer version(Path program) {
-    return Tool.ask(program.toString(), "--version");
+  private static ChildProcess.Result version(Path program) {
+    return ChildProcess.ask(program.toString(), "--version");
   }
 
   /** Quotes the line that tells most: srun's last one says why it cannot reach Slurm. */
-  private static String says(Path program, Tool.Answer answer) {
-    String line = isSrun(program) ? answer.lastLine() : answer.firstLine();
+  private static String says(Path program, ChildProcess.Result answer) {
+    List<String> lines = answer.output().lines().filter(each -> !each.isBlank()).toList();
+    String line =
+        lines.isEmpty()
+            ? answer.failure()
+            : lines.get(isSrun(program) ? lines.size() - 1 : 0).strip();
     return program + " --version says '" + line + "'";
   }
 
@@ -152,9 +148,6 @@ final class LauncherSearch {
   }
 
   private Stream<Path> onPath(String name) {
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty())
-        .map(folder -> Path.of(folder, name))
-        .filter(program -> Files.isExecutable(program) && !Files.isDirectory(program));
+    return SearchPath.find(path, name).filter(Files::isExecutable);
   }
 }

@@ -44,9 +44,9 @@ record MpiJar(String file, Set<String> functions) {
     // Other MPIs for Java have a class of this name, too, but not the next one.
     if (loader.findResource("mpi/Freeable.class") == null) {
       throw ToolException.cannotRun(
-          "the class path has an mpi.jar that is not Open MPI's: file="
-              + file
-              + "; leave it out, or give the one of this mpirun, as docs/open-mpi.md says");
+          "the class path has an mpi.jar that is not Open MPI's: file=%s; leave it out, or give"
+              + " the one of this mpirun, as docs/open-mpi.md says",
+          file);
     }
     Set<String> functions = new TreeSet<>();
     try {
@@ -59,11 +59,9 @@ record MpiJar(String file, Set<String> functions) {
       }
     } catch (ClassNotFoundException | LinkageError e) {
       throw ToolException.cannotRun(
-          "the mpi.jar cannot be loaded: file="
-              + file
-              + ", error="
-              + e
-              + "; give the one of this mpirun, as docs/open-mpi.md says");
+          "the mpi.jar cannot be loaded: file=%s, error=%s; give the one of this mpirun, as"
+              + " docs/open-mpi.md says",
+          file, e);
     }
     return new MpiJar(file, functions);
   }

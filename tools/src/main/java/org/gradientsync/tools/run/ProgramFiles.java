@@ -68,18 +68,15 @@ record ProgramFiles(
               .orElseThrow(
                   () ->
                       ToolException.badUse(
-                          "the module path has no such module: module="
-                              + name
-                              + ", module path="
-                              + modulePath
-                              + "; give -m MODULE/CLASS, and --module-path with all folders and"
-                              + " modules"));
+                          "the module path has no such module: module=%s, module path=%s; give -m"
+                              + " MODULE/CLASS, and --module-path with all folders and modules",
+                          name, modulePath));
       if (main.contains("/")) {
         String file = main.substring(name.length() + 1).replace('.', '/') + ".class";
         try (ModuleReader reader = module.open()) {
           if (reader.find(file).isEmpty()) {
             throw ToolException.badUse(
-                "the module has no such class: -m " + main + "; give the class with its package");
+                "the module has no such class: -m %s; give the class with its package", main);
           }
         }
       }
@@ -104,7 +101,7 @@ record ProgramFiles(
       }
     } catch (FindException | IOException e) {
       throw ToolException.badUse(
-          "a module cannot be read: module path=" + modulePath + ", error=" + e.getMessage());
+          "a module cannot be read: module path=%s, error=%s", modulePath, e.getMessage());
     }
   }
 
@@ -114,11 +111,9 @@ record ProgramFiles(
       String file = mainClass.replace('.', '/') + ".class";
       if (loader.findResource(file) == null) {
         throw ToolException.badUse(
-            "the class path has no such class: class="
-                + mainClass
-                + ", class path="
-                + classPath
-                + "; give the class with its package, and --class-path with all folders and jars");
+            "the class path has no such class: class=%s, class path=%s; give the class with its"
+                + " package, and --class-path with all folders and jars",
+            mainClass, classPath);
       }
       return new ProgramFiles(classPath, false, mainClass, arguments, MpiJar.of(loader));
     } catch (IOException e) {
@@ -128,7 +123,7 @@ record ProgramFiles(
 
   static ProgramFiles inJar(String jar, List<String> arguments) {
     if (!Files.isRegularFile(Path.of(jar))) {
-      throw ToolException.badUse("there is no such jar: -jar " + jar);
+      throw ToolException.badUse("there is no such jar: -jar %s", jar);
     }
     try (JarFile file = new JarFile(jar);
         URLClassLoader loader = new URLClassLoader(new URL[] {url(Path.of(jar))}, null)) {
@@ -137,11 +132,8 @@ record ProgramFiles(
           manifest == null ? null : manifest.getMainAttributes().getValue("Main-Class");
       if (mainClass == null) {
         throw ToolException.badUse(
-            "the jar names no main class: -jar "
-                + jar
-                + "; give --class-path "
-                + jar
-                + " and the class instead");
+            "the jar names no main class: -jar %s; give --class-path %s and the class instead",
+            jar, jar);
       }
       return new ProgramFiles(jar, true, mainClass.strip(), arguments, MpiJar.of(loader));
     } catch (IOException e) {
@@ -151,7 +143,7 @@ record ProgramFiles(
 
   private static ToolException unreadable(String what, IOException e) {
     return ToolException.badUse(
-        "a jar cannot be read: class path=" + what + ", error=" + e.getMessage());
+        "a jar cannot be read: class path=%s, error=%s", what, e.getMessage());
   }
 
   private static List<URL> urls(String classPath) {
@@ -186,7 +178,8 @@ record ProgramFiles(
               .map(ProgramFiles::url)
               .toList();
       if (jars.isEmpty()) {
-        throw ToolException.badUse("there is no jar where the class path has some: entry=" + entry);
+        throw ToolException.badUse(
+            "there is no jar where the class path has some: entry=%s", entry);
       }
       return jars;
     } catch (IOException e) {
@@ -196,17 +189,9 @@ record ProgramFiles(
 
   private static ToolException missing(String entry, String classPath, String what) {
     return ToolException.badUse(
-        "the "
-            + what
-            + " has an entry that does not exist: entry="
-            + entry
-            + ", folder="
-            + Path.of("").toAbsolutePath()
-            + ", "
-            + what
-            + "="
-            + classPath
-            + "; correct it, or leave it out");
+        "the %s has an entry that does not exist: entry=%s, folder=%s, %s=%s; correct it, or"
+            + " leave it out",
+        what, entry, Path.of("").toAbsolutePath(), what, classPath);
   }
 
   private static URL url(Path file) {

@@ -10,10 +10,10 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.GradientSyncCommand;
+import org.gradientsync.tools.ToolException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
@@ -168,7 +168,7 @@ public final class RunCommand implements Callable<Integer> {
       spec.commandLine().getOut().println(plan.text());
       return 0;
     }
-    Job job = new Job(plan);
+    LauncherProcess job = new LauncherProcess(plan);
     return new Restarts(restarts, spec.commandLine().getErr())
         .run(
             () -> {
@@ -198,23 +198,26 @@ public final class RunCommand implements Callable<Integer> {
 
   private void checkOptions() {
     if (ranks < 1) {
-      throw badUse("-np takes 1 or more ranks: -np " + ranks);
+      throw ToolException.badUse("-np takes 1 or more ranks: -np %s", ranks);
     }
     if (threads && ranks > LocalRanks.MAX_RANKS) {
-      throw badUse("--threads takes up to " + LocalRanks.MAX_RANKS + " ranks: -np " + ranks);
+      throw ToolException.badUse(
+          "--threads takes up to %s ranks: -np %s", LocalRanks.MAX_RANKS, ranks);
     }
     if (restarts < 0) {
-      throw badUse("--restarts takes 0 or more: --restarts " + restarts);
+      throw ToolException.badUse("--restarts takes 0 or more: --restarts %s", restarts);
     }
     if (module != (modulePath != null) || module && jar) {
-      throw badUse(
-          "a program in a module needs both, and no -jar: give -m MODULE/CLASS and --module-path PATH");
+      throw ToolException.badUse(
+          "a program in a module needs both, and no -jar: give -m MODULE/CLASS and --module-path"
+              + " PATH");
     }
     if (module && threads) {
-      throw badUse("--threads takes a program on the class path: give --class-path in place of -m");
+      throw ToolException.badUse(
+          "--threads takes a program on the class path: give --class-path in place of -m");
     }
     if (!module && jar == (classPath != null) && !isOwn()) {
-      throw badUse(
+      throw ToolException.badUse(
           jar
               ? "-jar has a class path of its own: give -jar or --class-path"
               : "the class path is missing: give --class-path PATH, or -jar");
@@ -222,24 +225,26 @@ public final class RunCommand implements Callable<Integer> {
     requireNames("-x", "an environment variable", variables);
     requireNames("-D", "a system property", properties);
     if (jvmOptions.stream().anyMatch(String::isBlank)) {
-      throw badUse("--jvm-option takes an option of java, as in --jvm-option=-Xmx4g: it is empty");
+      throw ToolException.badUse(
+          "--jvm-option takes an option of java, as in --jvm-option=-Xmx4g: it is empty");
     }
     if (hosts != null && hostFile != null) {
-      throw badUse("the hosts are given twice: give --hosts or --hostfile");
+      throw ToolException.badUse("the hosts are given twice: give --hosts or --hostfile");
     }
     if (hostFile != null && !Files.isRegularFile(hostFile)) {
-      throw badUse("there is no such file: --hostfile " + hostFile);
+      throw ToolException.badUse("there is no such file: --hostfile %s", hostFile);
     }
     if (threads && (hosts != null || hostFile != null || launcher != null)) {
-      throw badUse("--threads starts one JVM on this machine, without launcher and hosts");
+      throw ToolException.badUse(
+          "--threads starts one JVM on this machine, without launcher and hosts");
     }
   }
 
   private void requireNames(String option, String what, List<String> settings) {
     for (String setting : settings) {
       if (!setting.matches("(?s)[^=\\s]+(=.*)?")) {
-        throw badUse(
-            option + " takes " + what + ", NAME or NAME=VALUE: " + option + " '" + setting + "'");
+        throw ToolException.badUse(
+            "%s takes %s, NAME or NAME=VALUE: %s '%s'", option, what, option, setting);
       }
     }
   }
@@ -248,12 +253,10 @@ public final class RunCommand implements Callable<Integer> {
     ProgramFiles files = files();
     Hosts places = hosts == null ? null : Hosts.parse(hosts);
     if (places != null && places.ranks() < ranks && !oversubscribe) {
-      throw badUse(
-          "the hosts are for fewer ranks: -np "
-              + ranks
-              + ", --hosts "
-              + hosts
-              + "; give each host its number of ranks, or --oversubscribe");
+      throw ToolException.badUse(
+          "the hosts are for fewer ranks: -np %s, --hosts %s; give each host its number of ranks,"
+              + " or --oversubscribe",
+          ranks, hosts);
     }
     List<String> options = options(machine);
     JobRequest request =
@@ -294,9 +297,5 @@ public final class RunCommand implements Callable<Integer> {
     options.addAll(jvmOptions);
     properties.forEach(property -> options.add("-D" + property));
     return options;
-  }
-
-  private ParameterException badUse(String sentence) {
-    return new ParameterException(spec.commandLine(), sentence);
   }
 }

@@ -40,12 +40,14 @@ class PerfNumbersTest {
       LocalRanks.run(
           ranks,
           sync -> {
-            PerfNumbers numbers = new PerfNumbers(type, op, size);
+            PerfNumbers numbers = new PerfNumbers(type, op, size, null);
             try (DeviceBuffer buffer = sync.allocate(type, count)) {
               numbers.fill(buffer, sync.rank());
-              for (int times = 1; times <= 10; times++) {
+              for (int i = 1; i <= 10; i++) {
+                int times = i;
                 sync.allReduce(buffer, op);
-                assertEquals(0, numbers.wrong(buffer, times), "ranks=" + size + ", times=" + times);
+                long wrong = numbers.wrong(buffer, index -> numbers.reduced(index, times));
+                assertEquals(0, wrong, "ranks=" + size + ", times=" + times);
               }
             }
           });
@@ -59,7 +61,7 @@ class PerfNumbersTest {
     LocalRanks.run(
         2,
         sync -> {
-          PerfNumbers numbers = new PerfNumbers(type, op, 2);
+          PerfNumbers numbers = new PerfNumbers(type, op, 2, null);
           try (DeviceBuffer buffer = sync.allocate(type, count)) {
             numbers.fill(buffer, sync.rank());
             sync.allReduce(buffer, op);
@@ -71,7 +73,7 @@ class PerfNumbersTest {
               one.copyTo(element);
               element.put(0, (byte) (element.get(0) ^ 1));
               one.copyFrom(element);
-              assertEquals(++found, numbers.wrong(buffer, 1));
+              assertEquals(++found, numbers.wrong(buffer, i -> numbers.reduced(i, 1)));
             }
           }
         });
@@ -79,7 +81,7 @@ class PerfNumbersTest {
 
   @Test
   void numbersDifferByRankAndIndex() {
-    PerfNumbers numbers = new PerfNumbers(DataType.FLOAT64, ReduceOp.AVERAGE, 4);
+    PerfNumbers numbers = new PerfNumbers(DataType.FLOAT64, ReduceOp.AVERAGE, 4, null);
     for (long index = 0; index < 1000; index++) {
       double value = Double.longBitsToDouble(numbers.bits(0, index));
       assertEquals(0, value, 2);
@@ -90,7 +92,7 @@ class PerfNumbersTest {
 
   @Test
   void averagesAreRoundedStepByStep() {
-    PerfNumbers numbers = new PerfNumbers(DataType.FLOAT32, ReduceOp.AVERAGE, 4);
+    PerfNumbers numbers = new PerfNumbers(DataType.FLOAT32, ReduceOp.AVERAGE, 4, null);
     int otherwise = 0;
     for (long index = 0; index < 10_000; index++) {
       float[] own = new float[4];

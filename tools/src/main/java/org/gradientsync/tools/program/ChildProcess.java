@@ -1,4 +1,4 @@
-package org.gradientsync.tools.doctor;
+package org.gradientsync.tools.program;
 
 import java.io.File;
 import java.io.IOException;
@@ -12,14 +12,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** A process for work that may crash or hang. */
-final class Child {
+/** A process for a short question, or for work that may crash or hang. */
+public final class ChildProcess {
+  private static final Duration ASKED = Duration.ofSeconds(10);
   private static final String LIBRARIES = "-Djava.library.path=";
 
   private final List<String> command;
   private final ProcessBuilder builder;
 
-  private Child(List<String> command) {
+  private ChildProcess(List<String> command) {
     this.command = new ArrayList<>(command);
     builder = new ProcessBuilder();
   }
@@ -30,13 +31,13 @@ final class Child {
    * @param failure one line, or empty if it ended with code 0
    * @param output the process's output
    */
-  record Result(String failure, String output) {
-    boolean isGood() {
+  public record Result(String failure, String output) {
+    public boolean isGood() {
       return failure.isEmpty();
     }
 
     /** Returns the rest of the first line with this start, or the empty string. */
-    String after(String start) {
+    public String after(String start) {
       return output
           .lines()
           .filter(line -> line.startsWith(start))
@@ -47,12 +48,17 @@ final class Child {
   }
 
   /** Creates a process for any program. */
-  static Child command(String... command) {
-    return new Child(List.of(command));
+  public static ChildProcess command(String... command) {
+    return new ChildProcess(List.of(command));
+  }
+
+  /** Runs a program that says something about itself. */
+  public static Result ask(String... command) {
+    return command(command).run(ASKED);
   }
 
   /** Creates a process for a class of this class path, in a small JVM that starts quickly. */
-  static Child java(String main, String... args) {
+  public static ChildProcess java(String main, String... args) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-XX:TieredStopAtLevel=1"); // set no collector, as JAVA_TOOL_OPTIONS may name one
@@ -68,22 +74,22 @@ final class Child {
     }
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), main));
     command.addAll(List.of(args));
-    return new Child(command);
+    return new ChildProcess(command);
   }
 
   /** Sets a system property of the JVM. */
-  Child property(String name, Object value) {
+  public ChildProcess property(String name, Object value) {
     command.add(1, "-D" + name + "=" + value);
     return this;
   }
 
   /** Returns the process's environment, initially a copy of this one's. */
-  Map<String, String> environment() {
+  public Map<String, String> environment() {
     return builder.environment();
   }
 
   /** Makes the JVM search one more folder for libraries, before the others. */
-  Child libraries(String folder) {
+  public ChildProcess libraries(String folder) {
     if (!folder.isEmpty()) {
       environment()
           .merge("LD_LIBRARY_PATH", folder, (before, first) -> first + File.pathSeparator + before);
@@ -92,7 +98,7 @@ final class Child {
   }
 
   /** Runs to the end or the limit. Throws nothing. */
-  Result run(Duration limit) {
+  public Result run(Duration limit) {
     Path folder = null;
     Process process = null;
     try {
@@ -141,7 +147,7 @@ final class Child {
   }
 
   /** Kills all trial processes. */
-  static void killAll() {
+  public static void killAll() {
     ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly);
   }
 
@@ -149,7 +155,7 @@ final class Child {
    * Returns the most telling line of an output: a crash's signal, an exception, the start of Open
    * MPI's text between dashes, or the last line with content.
    */
-  static String meaningOf(String output) {
+  public static String meaningOf(String output) {
     List<String> lines = output.lines().map(String::strip).toList();
     for (String line : lines) {
       if (line.matches("#\\s+SIG.*")) {

@@ -1,4 +1,4 @@
-package org.gradientsync.tools.doctor;
+package org.gradientsync.tools.program;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -9,16 +9,16 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /** Creates temporary folders, and deletes them even if the program ends early. */
-final class Scratch {
+public final class Scratch {
   /** The start of the message if there is no folder. */
-  static final String NO_FOLDER = "no temporary folder can be made: ";
+  public static final String NO_FOLDER = "no temporary folder can be made: ";
 
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
   private Scratch() {}
 
   /** Creates a folder that only this user can read. */
-  static Path open() throws IOException {
+  public static Path open() throws IOException {
     Path folder;
     try {
       folder = Files.createTempDirectory("gradient-sync-doctor-");
@@ -30,7 +30,7 @@ final class Scratch {
   }
 
   /** Deletes a folder and its content; null means none. */
-  static void close(Path folder) {
+  public static void close(Path folder) {
     if (folder == null) {
       return;
     }
@@ -42,7 +42,7 @@ final class Scratch {
     }
   }
 
-  static void closeAll() {
+  public static void closeAll() {
     OPEN.forEach(Scratch::close);
   }
 }

@@ -10,9 +10,10 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ChildProcess;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
-final class Job {
+final class LauncherProcess {
   private static final long PATIENCE_SECONDS = 10;
 
   /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
@@ -32,7 +33,7 @@ final class Job {
   private volatile PrefixedOutput out;
   private volatile PrefixedOutput err;
 
-  Job(LaunchPlan plan) {
+  LauncherProcess(LaunchPlan plan) {
     this.plan = plan;
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
     UserSignals.handle(this::forward);
@@ -57,7 +58,7 @@ final class Job {
       process = started;
       watch = startWatch(started);
     } catch (IOException e) {
-      throw ToolException.cannotRun("the launcher cannot be started: " + e.getMessage());
+      throw ToolException.cannotRun("the launcher cannot be started: %s", e.getMessage());
     }
     if (isEnded()) {
       end(); // while it was being started
@@ -82,7 +83,7 @@ final class Job {
     out.awaitEnd();
     err.awaitEnd();
     if (launchersCode != 0 && refusal.sentence().isPresent()) {
-      throw ToolException.cannotRun(refusal.sentence().get());
+      throw ToolException.cannotRun("%s", refusal.sentence().get());
     }
     return code.of(launchersCode);
   }
@@ -109,7 +110,7 @@ final class Job {
   private void forward(String signal) {
     Process running = process;
     if (running != null && running.isAlive()) {
-      Tool.ask("sh", "-c", "kill -" + signal + " " + running.pid());
+      ChildProcess.ask("sh", "-c", "kill -" + signal + " " + running.pid());
     }
   }
 

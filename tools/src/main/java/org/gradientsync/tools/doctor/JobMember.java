@@ -1,25 +1,22 @@
 package org.gradientsync.tools.doctor;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.LongBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.Device;
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.tools.program.Program;
+import org.gradientsync.tools.program.RankedProgram;
 
 /**
  * The process that joins the job in place of the process that started it. It creates a sync, prints
  * what was chosen, and sends all ranks' facts to rank 0.
  */
-final class Job {
+final class JobMember {
   static final String JOB = "Job";
   static final String REDUCER = "Reducer";
   static final String CHOSEN = "chosen";
@@ -36,7 +33,7 @@ final class Job {
 
   private static final String BETWEEN = "\f";
 
-  private Job() {}
+  private JobMember() {}
 
   /**
    * Prints facts.
@@ -52,7 +49,7 @@ final class Job {
       System.out.flush();
       Facts own = Facts.read(Files.readString(Path.of(args[0])));
       own.addAll(facts);
-      List<String> all = gather(sync, own.text());
+      List<String> all = RankedProgram.gatherTexts(sync, own.text());
       if (sync.rank() == 0) {
         Files.writeString(Path.of(args[1]), String.join(BETWEEN, all));
       }
@@ -89,23 +86,6 @@ final class Job {
             ? ", GPU " + gpu.ordinal() + " (" + gpu.pciAddress() + ")"
             : "";
     return device.kind() + ", " + device.name() + where;
-  }
-
-  /** Gathers all ranks' texts on rank 0, in rank order; nothing elsewhere. Collective. */
-  static List<String> gather(GradientSync sync, String text) {
-    byte[] own = text.getBytes(StandardCharsets.UTF_8);
-    long[] lengths = new long[sync.size()];
-    sync.communicator()
-        .allGather(LongBuffer.wrap(new long[] {own.length}), LongBuffer.wrap(lengths));
-    int longest = (int) Arrays.stream(lengths).max().orElse(0);
-    ByteBuffer all = sync.rank() == 0 ? ByteBuffer.allocate(longest * sync.size()) : null;
-    sync.communicator().gather(ByteBuffer.wrap(Arrays.copyOf(own, longest)), all, 0);
-    List<String> texts = new ArrayList<>();
-    for (int rank = 0; all != null && rank < sync.size(); rank++) {
-      texts.add(
-          new String(all.array(), rank * longest, (int) lengths[rank], StandardCharsets.UTF_8));
-    }
-    return texts;
   }
 
   /** Reads the file that rank 0 has written. */
