@@ -47,7 +47,7 @@ __device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b);
 __device__ __forceinline__ float multiply(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double add(double a, double b) { return __dadd_rn(a, b); }
 __device__ __forceinline__ double multiply(double a, double b) { return __dmul_rn(a, b); }
-// For a power of two the factor is exact, so there is one rounding in both, of the same number.
+// For a power of two, 1 / n is exact, so the product is rounded once and has the bits of the quotient.
 __device__ __forceinline__ float divide(float a, int n) {
   if ((n & (n - 1)) == 0) return __fmul_rn(a, __int_as_float((127 - __popc(n - 1)) << 23));
   return __fdiv_rn(a, (float)n);
@@ -117,7 +117,8 @@ struct Brain {
   using Accumulated = float;
   static constexpr uint64_t KEPT_EXPONENT = 0x7f80;
   static __device__ __forceinline__ float load(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
-  static __device__ __forceinline__ float widen(uint16_t bits) { return load(bits); } // the one NaN becomes the one NaN
+  // Every NaN is 0x7fc0, from store, and becomes 0x7fc00000, which is canonical.
+  static __device__ __forceinline__ float widen(uint16_t bits) { return load(bits); }
   static __device__ __forceinline__ uint16_t store(float x) {
     if (x != x) return 0x7fc0;
     unsigned bits = __float_as_uint(x);

@@ -9,9 +9,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Warns of a resource that the garbage collector finds without its having been closed: once for
- * each text, and of {@value #MAX} in a process. Resources that are never collected, and those at
- * the end of the process, are not noticed. Thread-safe.
+ * Warns in the log of a resource that is garbage but was never closed: once for each text, and at
+ * most {@value #MAX} times in a process. Resources that are never collected, and those at the end
+ * of the process, are not noticed. Thread-safe.
  */
 public final class Unclosed {
   private static final int MAX = 10;
@@ -62,8 +62,8 @@ public final class Unclosed {
   }
 
   /**
-   * Ends the watch of a buffer that is never handed out: its owner closes it, and is watched
-   * itself.
+   * Turns the warning off for a buffer that the library keeps to itself. Its owner closes it, and
+   * if nobody closes the owner, the warning is of the owner.
    *
    * @param <B> the type of the buffer
    * @param buffer a buffer that was just allocated

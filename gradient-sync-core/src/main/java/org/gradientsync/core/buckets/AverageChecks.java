@@ -5,16 +5,18 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.Call.Origin;
 
 /**
- * What the ranks find out about the averages of a step, with the same result on all of them. Ranks
- * that have all averages find it alone; if they are sharded, the ranks exchange one number each.
+ * Whether the averages of a step are finite, and their norm: the same on all ranks. Without shards
+ * each rank has all averages and computes both alone. With shards it computes them for its own, and
+ * the ranks combine their results.
  */
 final class AverageChecks {
   private final BucketSync sync;
   private final boolean sharded;
-  private Boolean finite; // what a check of this step has found, the same on all ranks; or null
+  private Boolean finite; // whether this step's averages are; null if it is not known yet
 
   AverageChecks(BucketSync sync, boolean sharded) {
     this.sync = sync;
@@ -26,7 +28,10 @@ final class AverageChecks {
     finite = null;
   }
 
-  /** Whether all averages are finite. Collective if sharded, unless the norm of the step tells. */
+  /**
+   * Whether all averages are finite. If they are sharded, this is collective, unless {@link #clip}
+   * has found it for this step.
+   */
   boolean isFinite(BucketSet set) {
     if (finite == null) {
       finite = isFiniteEverywhere(isFiniteHere(set));
@@ -49,9 +54,8 @@ final class AverageChecks {
     }
     long[] found = {here ? 0 : 1};
     sync.awaitTurn();
-    sync.compose(
-        Origin.IS_FINITE,
-        () -> sync.ownCommunicator().allReduce(LongBuffer.wrap(found), ReduceOp.MAX));
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(Origin.IS_FINITE, () -> ranks.allReduce(LongBuffer.wrap(found), ReduceOp.MAX));
     return found[0] == 0;
   }
 
@@ -87,7 +91,8 @@ final class AverageChecks {
     double[] all = new double[sync.size()];
     sync.awaitTurn();
     DoubleBuffer sum = DoubleBuffer.wrap(new double[] {own});
-    sync.compose(Origin.CLIP, () -> sync.ownCommunicator().allGather(sum, DoubleBuffer.wrap(all)));
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(Origin.CLIP, () -> ranks.allGather(sum, DoubleBuffer.wrap(all)));
     double total = 0;
     for (double part : all) {
       total += part;

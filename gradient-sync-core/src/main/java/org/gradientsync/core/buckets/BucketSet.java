@@ -129,6 +129,13 @@ public final class BucketSet implements AutoCloseable {
     }
   }
 
+  /** Fills gradients with zeros, from a bucket on. */
+  void fillZero(int first) {
+    for (int i = first; i < buckets.length; i++) {
+      buckets[i].flat.fillZero();
+    }
+  }
+
   /** Drops all observations. No average may be running. */
   void forgetObservations() {
     for (Bucket bucket : buckets) {

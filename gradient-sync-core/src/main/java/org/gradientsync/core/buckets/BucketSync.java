@@ -1,12 +1,12 @@
 package org.gradientsync.core.buckets;
 
 import java.util.List;
-import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.observation.Observer;
-import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.Reducer;
 
 /** The sync as its buckets see it. */
 public interface BucketSync {
@@ -21,35 +21,19 @@ public interface BucketSync {
   Observer observer();
 
   /** The communicator for the library's own calls, which no interceptor sees. */
-  Communicator ownCommunicator();
+  GroupCommunicator ownCommunicator();
 
-  /** Makes calls of {@link #ownCommunicator} as parts of one call of the program. */
-  void compose(Origin call, Runnable parts);
-
-  /** Meets the other ranks, which must all have discarded the step. Collective. */
-  void meetForDiscard();
+  /** What averages the buckets. */
+  Reducer ownReducer();
 
   /** Returns the number of the next bucket set, from 1; the same on all ranks. */
   int nextBuckets();
-
-  /** Whether an average blocks until the other ranks have joined. */
-  boolean blocksHost();
 
   /** The thread for averages that overlap with the backward pass if the reducer blocks. */
   CommunicationThread communicationThread();
 
   /** Waits until the communication thread is idle, so that all ranks keep one order of calls. */
   void awaitTurn();
-
-  /** Throws if a listener of the sync makes this call. */
-  void requireNoListener();
-
-  /**
-   * Throws what the device has reported about earlier calls and the program has not seen.
-   *
-   * @param together whether all ranks make this call, at the same place among their averages
-   */
-  void check(boolean together);
 
   /** Prepares a call, without an interceptor. Collective. */
   void prepare(CollectiveCall call);

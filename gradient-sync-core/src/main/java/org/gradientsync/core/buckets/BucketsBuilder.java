@@ -2,12 +2,18 @@ package org.gradientsync.core.buckets;
 
 import java.util.List;
 import java.util.Objects;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
+import org.gradientsync.core.backend.LayoutCheck;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.rendezvous.Call.Origin;
 
 /** Builds buckets. */
 public final class BucketsBuilder extends GradientBuckets.Builder {
+  private static final int MAX_BUCKETS = 500; // reducers keep all of them prepared
+
   final BucketSync sync;
   final List<Parameter> parameters;
   long firstBytes = 1 << 20;
@@ -71,6 +77,75 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   @Override
   public GradientBuckets build() {
     return new GradientBucketsImpl(this);
+  }
+
+  /** Throws on all ranks if these options are not those of all ranks. Collective. */
+  void requireSame() {
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(
+        Origin.BUILD_BUCKETS,
+        () ->
+            LayoutCheck.requireSame(
+                ranks,
+                parameters,
+                List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
+                firstBytes,
+                bytes,
+                unevenSteps ? 1 : 0,
+                overlap ? 1 : 0,
+                sharded ? 1 : 0));
+    LayoutCheck.requireDifferentNames(parameters, sync.rank());
+    if (sharded && unevenSteps) {
+      throw new IllegalArgumentException(
+          "sharded buckets cannot have uneven steps: rank="
+              + sync.rank()
+              + "; give all ranks as many steps, or build without sharded()");
+    }
+  }
+
+  /**
+   * Lays the buckets out.
+   *
+   * @param order the parameters' indices in the order in which their gradients become ready
+   */
+  BucketLayout layout(int[] order) {
+    BucketLayout layout =
+        new BucketLayout(
+            parameters, order, firstBytes, bytes, unevenSteps, sharded ? sync.size() : 1);
+    int most = sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
+    if (layout.buckets.size() > most) {
+      throw new IllegalArgumentException(
+          "too many buckets: buckets="
+              + layout.buckets.size()
+              + ", most="
+              + most
+              + ", rank="
+              + sync.rank()
+              + "; raise bucketBytes");
+    }
+    return layout;
+  }
+
+  /** Throws unless there is a buffer for each parameter, with as many elements. */
+  void requireModel(List<? extends DeviceBuffer> values) {
+    for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
+      DeviceBuffer value = i < values.size() ? values.get(i) : null;
+      Parameter parameter = i < parameters.size() ? parameters.get(i) : null;
+      if (value == null
+          || parameter == null
+          || value.type() != parameter.type()
+          || value.count() != parameter.count()) {
+        throw new IllegalArgumentException(
+            "not the model's parameters: index="
+                + i
+                + ", is="
+                + (value == null ? "none" : value)
+                + ", expected="
+                + (parameter == null ? "none" : parameter)
+                + ", rank="
+                + sync.rank());
+      }
+    }
   }
 
   private static long requirePositive(long value, String name) {

@@ -1,7 +1,6 @@
 package org.gradientsync.core.buckets;
 
 import java.nio.IntBuffer;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
@@ -11,23 +10,14 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.Parameter;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.Agreement;
-import org.gradientsync.core.backend.LayoutCheck;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.Resources;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /** The buckets of a model: starts their averages, and ends the steps. */
 final class GradientBucketsImpl extends GradientBuckets {
-
-  private static final Logger log = LoggerFactory.getLogger(GradientBuckets.class);
-  private static final int MAX_BUCKETS = 500; // reducers keep all of them prepared
-  private static final int MAX_NAMES = 20; // in an error text
-  private static final int MANY_NO_SYNC_STEPS = 500;
-
   private final BucketSync sync;
   private final BucketsBuilder options;
   private final List<Parameter> parameters;
@@ -37,94 +27,52 @@ final class GradientBucketsImpl extends GradientBuckets {
   private final IntConsumer nothing = parameter -> {};
   private final Readiness readiness;
   private final AverageChecks checks;
+  private final StepState step;
   private BucketStreams streams;
   private BucketSet set;
+  private StepAverages averages;
   private List<Shard> shards; // or null
-  private long lastTicket;
-  private int started;
-  private int noSyncDepth;
-  private long noSyncSteps; // steps that have ended since noSync()
-  private boolean warnedOfNoSync;
   private boolean joining;
-  private boolean finishing; // within finish(averaged)
-  private Throwable broken;
-  private boolean closed;
 
   GradientBucketsImpl(BucketsBuilder options) {
     this.options = options;
     sync = options.sync;
     parameters = options.parameters;
-    readiness = new Readiness(parameters.size());
+    readiness = new Readiness(parameters, sync.rank());
+    step = new StepState(sync, readiness, options.sharded);
     sync.awaitTurn();
-    sync.compose(
-        Origin.BUILD_BUCKETS,
-        () ->
-            LayoutCheck.requireSame(
-                sync.ownCommunicator(),
-                parameters,
-                List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
-                options.firstBytes,
-                options.bytes,
-                options.unevenSteps ? 1 : 0,
-                options.overlap ? 1 : 0,
-                options.sharded ? 1 : 0));
-    LayoutCheck.requireDifferentNames(parameters, sync.rank());
-    if (options.sharded && options.unevenSteps) {
-      throw new IllegalArgumentException(
-          "sharded buckets cannot have uneven steps: rank="
-              + sync.rank()
-              + "; give all ranks as many steps, or build without sharded()");
-    }
+    options.requireSame();
     checks = new AverageChecks(sync, options.sharded);
     number = sync.nextBuckets();
     compute = options.compute == null ? sync.backend().stream() : options.compute;
-    boolean needsThread = options.overlap && sync.size() > 1 && sync.blocksHost();
+    boolean needsThread = options.overlap && sync.size() > 1 && sync.ownReducer().blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
-      layOut(Origin.BUILD_BUCKETS);
+      layOut(Origin.BUILD_BUCKETS, options.layout(readiness.order()));
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
     }
   }
 
-  private BucketLayout layout() {
-    return new BucketLayout(
-        parameters,
-        readiness.order(),
-        options.firstBytes,
-        options.bytes,
-        options.unevenSteps,
-        options.sharded ? sync.size() : 1);
-  }
-
   /**
    * @param call the program's
    */
-  private void layOut(Origin call) {
-    BucketLayout layout = layout();
-    int most = options.sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
-    if (layout.buckets.size() > most) {
-      throw new IllegalArgumentException(
-          "too many buckets: buckets="
-              + layout.buckets.size()
-              + ", most="
-              + most
-              + ", rank="
-              + sync.rank()
-              + "; raise bucketBytes");
-    }
+  private void layOut(Origin call, BucketLayout layout) {
     String reason = "";
     try {
       if (streams == null) {
-        streams = new BucketStreams(sync.backend(), sync.blocksHost(), compute, options.overlap);
+        boolean blocks = sync.ownReducer().blocksHost();
+        streams = new BucketStreams(sync.backend(), blocks, compute, options.overlap);
       }
       set = new BucketSet(sync, parameters, layout, compute, streams, number, options.sharded);
+      averages = new StepAverages(sync, set, compute, options.overlap, lane);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
     String failure = reason;
-    sync.compose(call, () -> Agreement.requireAll(sync.ownCommunicator(), failure));
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(call, () -> Agreement.requireAll(ranks, failure));
     for (Bucket bucket : set.buckets) {
       if (bucket.averaged.count() > 0) {
         bucket.prepare(sync);
@@ -139,24 +87,23 @@ final class GradientBucketsImpl extends GradientBuckets {
   private void beginStep() {
     readiness.beginStep();
     checks.beginStep();
-    started = 0;
-    set.beginStep();
+    averages.beginStep();
   }
 
   @Override
   public DeviceBuffer gradient(int parameter) {
-    return set.gradient(requireParameter(parameter));
+    return set.gradient(readiness.require(parameter));
   }
 
   @Override
   public DeviceBuffer weight(int parameter) {
-    requireSharded("weight");
-    return set.weight(requireParameter(parameter));
+    step.requireSharded("weight");
+    return set.weight(readiness.require(parameter));
   }
 
   @Override
   public List<Shard> shards() {
-    requireSharded("shards");
+    step.requireSharded("shards");
     return shards;
   }
 
@@ -172,26 +119,16 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public int bucketOf(int parameter) {
-    return set.layout.bucketOf[requireParameter(parameter)];
+    return set.layout.bucketOf[readiness.require(parameter)];
   }
 
   @Override
   public synchronized void ready(int parameter) {
-    requireUsable();
-    requireParameter(parameter);
-    checkDevice();
-    if (noSyncDepth > 0) {
+    step.requireWorking();
+    readiness.require(parameter);
+    if (step.isNoSync()) {
       readiness.keep(parameter);
       return;
-    }
-    if (readiness.isReady(parameter)) {
-      throw new IllegalStateException(
-          "gradient is ready already: parameter="
-              + parameters.get(parameter)
-              + ", rank="
-              + sync.rank()
-              + "; call finish() at the end of each step, noSync() to add several steps up, and"
-              + " discard() to give a step up");
     }
     readiness.add(parameter);
     set.bucketOf(parameter).missing--;
@@ -200,45 +137,12 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  /**
-   * Throws if an earlier average has failed on the device. Ranks call it in orders of their own.
-   */
-  private void checkDevice() {
-    try {
-      sync.check(false);
-    } catch (RuntimeException | Error e) {
-      broken = e;
-      throw e;
-    }
-  }
-
   private void startFull() {
-    while (started < set.buckets.length && set.buckets[started].missing == 0) {
-      Bucket bucket = set.buckets[started++];
-      try {
-        if (started == 1 && set.flag != null && !joining) {
-          set.flag.raise();
-        }
-        bucket.ready.record(compute);
-        bucket.observation =
-            sync.observer().begin(bucket.averaged, compute, ReduceOp.AVERAGE, started - 1);
-        if (bucket.observation != null) {
-          bucket.observation.ready(compute);
-        }
-        if (lane != null) {
-          bucket.ticket = lane.submit(bucket.average);
-          lastTicket = bucket.ticket;
-        } else {
-          sync.awaitTurn(); // another model's averages may be running
-          bucket.average.run();
-        }
-      } catch (RuntimeException | Error e) {
-        broken = e;
-        if (lane == null) {
-          set.forgetObservations();
-        }
-        throw e;
-      }
+    try {
+      averages.startFull(!joining);
+    } catch (RuntimeException | Error e) {
+      step.breaks(e);
+      throw e;
     }
   }
 
@@ -250,7 +154,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public void finish(IntConsumer averaged) {
     Objects.requireNonNull(averaged, "averaged");
-    requireUsable();
+    step.requireUsable();
     if (options.sharded) {
       throw new IllegalStateException(
           "no rank has all averages of sharded buckets: rank="
@@ -263,7 +167,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public void finish(ShardUpdate update) {
     Objects.requireNonNull(update, "update");
-    requireSharded("finish");
+    step.requireSharded("finish");
     finish(nothing, update);
   }
 
@@ -274,52 +178,52 @@ final class GradientBucketsImpl extends GradientBuckets {
     if (!endStep()) {
       return;
     }
-    finishing = true;
-    try {
-      for (int i = 0; i < set.buckets.length; i++) {
-        await(set.buckets[i]);
-        for (int parameter : set.buckets[i].parameters) {
-          averaged.accept(parameter);
-        }
-        if (update != null) {
-          updateShard(i, update);
-        }
-      }
-      if (update != null) {
-        awaitWeights();
-      }
-    } catch (RuntimeException | Error e) {
-      broken = e;
-      throw e;
-    } finally {
-      finishing = false;
-    }
+    complete("finish", averaged, update);
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
-    sync.check(true); // on all ranks after the same averages, which are complete
+    sync.ownReducer().check(true); // on all ranks after the same averages, which are complete
   }
 
   @Override
   public void update(ShardUpdate update) {
     Objects.requireNonNull(update, "update");
-    requireSharded("update");
-    requireBetweenSteps("update");
-    requireSynchronizing("update");
-    if (finishing) {
-      throw new IllegalStateException(
-          "update() within update(): rank=" + sync.rank() + "; it is called once, after finish()");
-    }
-    finishing = true;
+    step.requireSharded("update");
+    step.requireAverages("update");
+    step.requireNotEnding("update", "it is called once, after finish()");
+    complete("update", null, update);
+  }
+
+  /**
+   * Completes a step, or the update of its shards.
+   *
+   * @param call the program's
+   * @param averaged accepts each average; null if they are complete
+   * @param update of the shards, or null
+   */
+  private void complete(String call, IntConsumer averaged, ShardUpdate update) {
+    step.ending(call);
     try {
       for (int i = 0; i < set.buckets.length; i++) {
-        updateShard(i, update);
+        Bucket bucket = set.buckets[i];
+        if (averaged != null) {
+          averages.await(bucket);
+          for (int parameter : bucket.parameters) {
+            averaged.accept(parameter);
+          }
+        }
+        if (update != null) {
+          update.update(bucket.shard.own.gradient(), bucket.shard.own.weight(), i);
+          averages.startGather(bucket.shard);
+        }
       }
-      awaitWeights();
+      if (update != null) {
+        averages.awaitWeights();
+      }
     } catch (RuntimeException | Error e) {
-      broken = e;
+      step.breaks(e);
       throw e;
     } finally {
-      finishing = false;
+      step.ending(null);
     }
   }
 
@@ -329,61 +233,22 @@ final class GradientBucketsImpl extends GradientBuckets {
       throw new IllegalArgumentException(
           "max must be positive: max=" + max + ", rank=" + sync.rank());
     }
-    requireAverages("clipByGlobalNorm");
+    step.requireAverages("clipByGlobalNorm");
     return checks.clip(set, max);
   }
 
   @Override
   public boolean isFinite() {
-    requireAverages("isFinite");
+    step.requireAverages("isFinite");
     return checks.isFinite(set);
-  }
-
-  private void requireAverages(String call) {
-    requireBetweenSteps(call);
-    requireSynchronizing(call);
-  }
-
-  /** Updates this rank's shard of a bucket, and starts the gather of the bucket's weights. */
-  private void updateShard(int bucket, ShardUpdate update) {
-    BucketShard shard = set.buckets[bucket].shard;
-    update.update(shard.own.gradient(), shard.own.weight(), bucket);
-    shard.isUpdated();
-    if (lane != null) {
-      shard.ticket = lane.submit(shard.gather);
-      lastTicket = shard.ticket;
-    } else {
-      sync.awaitTurn();
-      shard.gather.run();
-    }
-  }
-
-  private void awaitWeights() {
-    for (Bucket bucket : set.buckets) {
-      if (lane != null) {
-        awaitLane(bucket.shard.ticket);
-      }
-      bucket.shard.awaitWeights();
-    }
   }
 
   /** Starts the remaining averages. Returns false if there are none, because of noSync(). */
   private synchronized boolean endStep() {
-    requireUsable();
-    checkDevice();
-    if (finishing) {
-      throw new IllegalStateException(
-          "finish() within finish(): rank=" + sync.rank() + "; it is called once, after the step");
-    }
-    if (noSyncDepth > 0) {
-      if (++noSyncSteps == MANY_NO_SYNC_STEPS && !warnedOfNoSync) {
-        warnedOfNoSync = true;
-        log.warn(
-            "rank {}: {} steps have ended within noSync(), and nothing has been averaged; was it"
-                + " forgotten to close it?",
-            sync.rank(),
-            noSyncSteps);
-      }
+    step.requireWorking();
+    step.requireNotEnding("finish", "it is called once, after the step");
+    if (step.isNoSync()) {
+      step.endNoSyncStep();
       return false;
     }
     if (!readiness.isComplete()) {
@@ -394,59 +259,9 @@ final class GradientBucketsImpl extends GradientBuckets {
     return true;
   }
 
-  private void await(Bucket bucket) {
-    if (bucket.observation != null && options.overlap) {
-      bucket.observation.awaited(compute);
-    }
-    if (lane != null) {
-      awaitLane(bucket.ticket);
-    }
-    compute.waitFor(bucket.done);
-    if (bucket.observation != null) {
-      bucket.observation.complete();
-      bucket.observation = null;
-    }
-  }
-
-  private void awaitLane(long ticket) {
-    try {
-      lane.await(ticket);
-    } catch (RuntimeException | Error e) {
-      set.forgetObservations(); // the thread has dropped all later buckets
-      throw e;
-    }
-  }
-
   private void handleMissing() {
-    List<Parameter> missing = new ArrayList<>();
-    for (int i = 0; i < parameters.size(); i++) {
-      if (!readiness.isKept(i)) {
-        missing.add(parameters.get(i));
-      }
-    }
-    if (options.missing == Missing.REFUSE && !missing.isEmpty()) {
-      String names =
-          missing.size() > MAX_NAMES
-              ? missing.subList(0, MAX_NAMES) + " and " + (missing.size() - MAX_NAMES) + " more"
-              : missing.toString();
-      if (missing.size() == parameters.size()) {
-        throw new IllegalStateException( // no average has started, so nothing is broken
-            "no gradient is ready: missing="
-                + names
-                + ", rank="
-                + sync.rank()
-                + "; call finish() once in each step, after ready() for each parameter, or build"
-                + " with missing(Missing.ZERO)");
-      }
-      IllegalStateException e =
-          new IllegalStateException(
-              "gradients are not ready: missing="
-                  + names
-                  + ", rank="
-                  + sync.rank()
-                  + "; call ready() for each, or build with missing(Missing.ZERO)");
-      broken = e;
-      throw e;
+    if (options.missing == Missing.REFUSE) {
+      requireNothingMissing();
     }
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.isReady(i)) {
@@ -458,36 +273,30 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
+  private void requireNothingMissing() {
+    IllegalStateException missing = readiness.missing();
+    if (missing != null) {
+      if (!readiness.isNoneKept()) { // otherwise no average has started, so nothing is broken
+        step.breaks(missing);
+      }
+      throw missing;
+    }
+  }
+
   @Override
   public NoSync noSync() {
-    requireBetweenSteps("noSync");
-    if (noSyncDepth++ == 0) {
-      noSyncSteps = 0;
-    }
-    return new NoSync() {
-      private boolean ended;
-
-      @Override
-      public void close() {
-        noSyncDepth -= ended ? 0 : 1;
-        ended = true;
-      }
-    };
+    step.requireBetweenSteps("noSync");
+    return step.noSync();
   }
 
   @Override
   public void discard() {
-    requireUsable();
-    if (finishing) {
-      throw new IllegalStateException(
-          "discard() within finish(): rank=" + sync.rank() + "; call it before or after finish()");
-    }
-    if (noSyncDepth == 0) {
+    step.requireUsable();
+    step.requireNotEnding("discard", "call it before or after finish()");
+    if (!step.isNoSync()) {
       discardTogether();
     }
-    for (Bucket bucket : set.buckets) {
-      bucket.flat.fillZero();
-    }
+    set.fillZero(0);
     beginStep();
   }
 
@@ -507,21 +316,19 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (options.overlap) {
         startAll();
         for (Bucket bucket : set.buckets) {
-          await(bucket);
+          averages.await(bucket);
         }
       }
-      sync.meetForDiscard();
+      sync.ownCommunicator().barrier(Origin.DISCARD); // all ranks must have discarded the step
     } catch (RuntimeException | Error e) {
-      broken = e;
+      step.breaks(e);
       throw e;
     }
   }
 
   /** Starts the averages that have not started yet, with zeros. */
   private synchronized void startAll() {
-    for (int i = started; i < set.buckets.length; i++) {
-      set.buckets[i].flat.fillZero();
-    }
+    set.fillZero(averages.started());
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.isReady(i)) {
         ready(i);
@@ -531,24 +338,9 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public void broadcast(List<? extends DeviceBuffer> values, int root) {
-    requireUsable();
+    step.requireUsable();
     Objects.requireNonNull(values, "values");
-    for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
-      if (i >= values.size()
-          || i >= parameters.size()
-          || values.get(i).type() != parameters.get(i).type()
-          || values.get(i).count() != parameters.get(i).count()) {
-        throw new IllegalArgumentException(
-            "not the model's parameters: index="
-                + i
-                + ", is="
-                + (i < values.size() ? values.get(i) : "none")
-                + ", expected="
-                + (i < parameters.size() ? parameters.get(i) : "none")
-                + ", rank="
-                + sync.rank());
-      }
-    }
+    options.requireModel(values);
     if (!values.isEmpty()) { // true on all ranks or on none
       sync.broadcast(values, root);
     }
@@ -557,23 +349,22 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public void gatherState(
       List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values) {
-    requireSharded("gatherState");
-    requireBetweenSteps("gatherState");
+    step.requireSharded("gatherState");
+    step.requireBetweenSteps("gatherState");
     new ShardedState(sync, set, state, root).gather(values);
   }
 
   @Override
   public void scatterState(
       List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values) {
-    requireSharded("scatterState");
-    requireBetweenSteps("scatterState");
+    step.requireSharded("scatterState");
+    step.requireBetweenSteps("scatterState");
     new ShardedState(sync, set, state, root).scatter(values);
   }
 
   @Override
   public boolean rebuild() {
-    requireBetweenSteps("rebuild");
-    requireSynchronizing("rebuild");
+    step.requireAverages("rebuild");
     if (options.sharded) {
       throw new IllegalStateException(
           "sharded buckets keep their layout, because the optimizer's state has it: rank="
@@ -585,17 +376,18 @@ final class GradientBucketsImpl extends GradientBuckets {
           "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
     }
     sync.awaitTurn();
-    sync.compose(
-        Origin.REBUILD_BUCKETS,
-        () -> sync.ownCommunicator().broadcast(IntBuffer.wrap(readiness.order()), 0));
-    if (layout().isSameAs(set.layout)) {
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(
+        Origin.REBUILD_BUCKETS, () -> ranks.broadcast(IntBuffer.wrap(readiness.order()), 0));
+    BucketLayout layout = options.layout(readiness.order());
+    if (layout.isSameAs(set.layout)) {
       return false;
     }
     try {
       set.close();
-      layOut(Origin.REBUILD_BUCKETS);
+      layOut(Origin.REBUILD_BUCKETS, layout);
     } catch (RuntimeException | Error e) {
-      broken = e;
+      step.breaks(e);
       throw e;
     }
     return true;
@@ -603,8 +395,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public long join(Runnable update) {
-    requireBetweenSteps("join");
-    requireSynchronizing("join");
+    step.requireAverages("join");
     if (set.flag == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
@@ -612,9 +403,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     joining = true;
     try {
       for (long steps = 0; ; steps++) {
-        for (Bucket bucket : set.buckets) {
-          bucket.flat.fillZero();
-        }
+        set.fillZero(0);
         for (int i = 0; i < parameters.size(); i++) {
           ready(i);
         }
@@ -629,71 +418,10 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private int requireParameter(int parameter) {
-    if (parameter < 0 || parameter >= parameters.size()) {
-      throw new IndexOutOfBoundsException(
-          "no such parameter: parameter="
-              + parameter
-              + ", count="
-              + parameters.size()
-              + ", rank="
-              + sync.rank());
-    }
-    return parameter;
-  }
-
-  private void requireUsable() {
-    sync.requireNoListener();
-    if (closed) {
-      throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
-    }
-    if (broken != null) {
-      throw new IllegalStateException(
-          "buckets are broken by an earlier failure: rank=" + sync.rank(), broken);
-    }
-  }
-
-  private void requireBetweenSteps(String call) {
-    requireUsable();
-    if (!readiness.isEmpty()) {
-      throw new IllegalStateException(
-          call + "() in the middle of a step: rank=" + sync.rank() + "; call finish() first");
-    }
-  }
-
-  private void requireSharded(String call) {
-    requireUsable();
-    if (!options.sharded) {
-      throw new IllegalStateException(
-          call + "() of buckets without shards: rank=" + sync.rank() + "; build with sharded()");
-    }
-  }
-
-  private void requireSynchronizing(String call) {
-    if (noSyncDepth > 0) {
-      throw new IllegalStateException(
-          call + "() within noSync(): rank=" + sync.rank() + "; close that first");
-    }
-  }
-
   @Override
   public synchronized void close() {
-    if (closed) {
-      return;
+    if (step.close()) {
+      Resources.closeAll(averages, set, streams);
     }
-    closed = true;
-    if (noSyncDepth > 0) {
-      log.warn(
-          "rank {}: buckets are closed within noSync(), which nobody has closed: what was ready"
-              + " since then has not been averaged",
-          sync.rank());
-    }
-    if (lane != null) {
-      lane.abandon(lastTicket); // which may be over
-    }
-    if (set != null) {
-      set.forgetObservations();
-    }
-    Resources.closeAll(set, streams);
   }
 }

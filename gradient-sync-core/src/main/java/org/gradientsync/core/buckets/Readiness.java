@@ -1,12 +1,19 @@
 package org.gradientsync.core.buckets;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import org.gradientsync.Parameter;
 
 /**
  * The gradients that are ready in the current step, and the order in which they became ready in the
  * first one.
  */
 public final class Readiness {
+  private static final int MAX_NAMES = 20; // in an error text
+
+  private final List<Parameter> parameters;
+  private final int rank;
   private final boolean[] ready; // in this step
   private final boolean[] kept; // in this step, or within noSync() since the last average
   private final int[] order;
@@ -14,13 +21,29 @@ public final class Readiness {
   private boolean orderFixed;
 
   /** Assumes the order of a backward pass: the reverse order of the parameters. */
-  Readiness(int parameters) {
-    ready = new boolean[parameters];
-    kept = new boolean[parameters];
-    order = new int[parameters];
-    for (int i = 0; i < parameters; i++) {
-      order[i] = parameters - 1 - i;
+  Readiness(List<Parameter> parameters, int rank) {
+    this.parameters = parameters;
+    this.rank = rank;
+    ready = new boolean[parameters.size()];
+    kept = new boolean[parameters.size()];
+    order = new int[parameters.size()];
+    for (int i = 0; i < order.length; i++) {
+      order[i] = order.length - 1 - i;
     }
+  }
+
+  /** Returns the index of a parameter, or throws if there is none. */
+  int require(int parameter) {
+    if (parameter < 0 || parameter >= ready.length) {
+      throw new IndexOutOfBoundsException(
+          "no such parameter: parameter="
+              + parameter
+              + ", count="
+              + ready.length
+              + ", rank="
+              + rank);
+    }
+    return parameter;
   }
 
   void beginStep() {
@@ -36,6 +59,15 @@ public final class Readiness {
 
   /** Marks a gradient as ready in this step. */
   void add(int parameter) {
+    if (ready[parameter]) {
+      throw new IllegalStateException(
+          "gradient is ready already: parameter="
+              + parameters.get(parameter)
+              + ", rank="
+              + rank
+              + "; call finish() at the end of each step, noSync() to add several steps up, and"
+              + " discard() to give a step up");
+    }
     ready[parameter] = true;
     kept[parameter] = true;
     if (!orderFixed) {
@@ -60,6 +92,44 @@ public final class Readiness {
 
   boolean isComplete() {
     return count == ready.length;
+  }
+
+  /** Whether no gradient is ready in this step, nor was within noSync(). */
+  boolean isNoneKept() {
+    for (boolean one : kept) {
+      if (one) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** The exception for gradients that are not ready, nor were within noSync(); null without any. */
+  IllegalStateException missing() {
+    List<Parameter> missing = new ArrayList<>();
+    for (int i = 0; i < kept.length; i++) {
+      if (!kept[i]) {
+        missing.add(parameters.get(i));
+      }
+    }
+    if (missing.isEmpty()) {
+      return null;
+    }
+    String names =
+        missing.size() > MAX_NAMES
+            ? missing.subList(0, MAX_NAMES) + " and " + (missing.size() - MAX_NAMES) + " more"
+            : missing.toString();
+    boolean all = isNoneKept();
+    return new IllegalStateException(
+        (all ? "no gradient is ready" : "gradients are not ready")
+            + ": missing="
+            + names
+            + ", rank="
+            + rank
+            + (all
+                ? "; call finish() once in each step, after ready() for each parameter"
+                : "; call ready() for each")
+            + ", or build with missing(Missing.ZERO)");
   }
 
   /** Fixes the order after the first step. */

@@ -38,8 +38,14 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
   private Stream last;
 
   /**
-   * One piece of each block of a call's input, in front of one of its output; they are the same
-   * narrow elements if the call is in place.
+   * The part of a call that goes through the scratch at once: the same range of each block.
+   *
+   * @param wideIn the range in each block of the call's input, as FLOAT32
+   * @param narrowIn where each of these is rounded to, in {@code input}
+   * @param input the ranges of all blocks in the scratch, one after the other
+   * @param output the range of the result in the scratch: {@code input} if the call is in place,
+   *     otherwise behind it
+   * @param wideOut the range in the call's output, as FLOAT32; null if this rank has none
    */
   private record Piece(
       DeviceBuffer[] wideIn,

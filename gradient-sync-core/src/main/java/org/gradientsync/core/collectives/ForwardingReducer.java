@@ -5,7 +5,8 @@ import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 
 /**
- * A reducer of whose calls another one runs those that a subclass does not override.
+ * A reducer that hands its calls to another one. A subclass overrides the methods for the calls
+ * that it makes itself.
  *
  * @param <R> the type of the other one
  */

@@ -106,4 +106,16 @@ public final class RankMap {
           "no such rank: " + role + "=" + peer + ", size=" + worldRanks.length + ", rank=" + rank);
     }
   }
+
+  /**
+   * As above, for the other rank of a message.
+   *
+   * @throws IllegalArgumentException if there is no such rank, or it is this one
+   */
+  public void requireOther(int peer, String role) {
+    require(peer, role);
+    if (peer == rank) {
+      throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
+    }
+  }
 }

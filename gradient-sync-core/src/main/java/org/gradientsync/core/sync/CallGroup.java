@@ -37,16 +37,9 @@ final class CallGroup implements AutoCloseable {
   private Runnable forget; // or null
   private boolean captured;
 
-  /** How a group's steps are run. */
-  interface Runner {
-    void run(CollectiveCall call);
-
-    void exchange(List<CollectiveCall> messages);
-  }
-
   /** One call, or several packed ones. */
   private interface Step extends AutoCloseable {
-    void run(Runner runner);
+    void run(CallRunner runner);
 
     /** Whether a graph that is being captured will use this step's own memory. */
     default boolean isCapturing() {
@@ -170,7 +163,7 @@ final class CallGroup implements AutoCloseable {
     buffers.forEach(buffer -> buffer.onClose(newForget));
   }
 
-  void run(Runner runner) {
+  void run(CallRunner runner) {
     for (Step step : steps) {
       captured |= step.isCapturing();
       step.run(runner);
@@ -248,7 +241,7 @@ final class CallGroup implements AutoCloseable {
     }
 
     @Override
-    public void run(Runner runner) {
+    public void run(CallRunner runner) {
       device.copyAll(parts, places);
       runner.run(reduction);
       device.copyAll(places, parts);

@@ -1,32 +1,58 @@
 package org.gradientsync.core.sync;
 
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
-/** Checks the input and the output of a collective before anything is sent. */
+/** Checks what a sync's call asks for before anything is sent. */
 final class CollectiveArguments {
-  private CollectiveArguments() {}
+  private final RankMap ranks;
+  private final BackendDevice device;
 
   /**
-   * Throws if types or counts do not match, or the buffers overlap in a way that the collective
-   * does not allow.
+   * @param device the sync's, to which all buffers must belong
    */
-  static void require(CollectiveCall call, int rank, int size) {
+  CollectiveArguments(RankMap ranks, BackendDevice device) {
+    this.ranks = ranks;
+    this.device = device;
+  }
+
+  /** Throws if a call cannot be made. */
+  void require(CollectiveCall call) {
+    if (call.kind().isMessage()) {
+      ranks.requireOther(call.root(), "peer");
+    } else if (call.kind().hasRoot()) {
+      ranks.require(call.root(), "root");
+    }
+    requireBuffers(call);
+    if (call.op() != null) {
+      call.op().requireDefinedFor(call.in().type());
+    }
+  }
+
+  /**
+   * Throws if buffers are closed or belong to another sync, types or counts do not match, or the
+   * buffers overlap in a way that the collective does not allow.
+   */
+  void requireBuffers(CollectiveCall call) {
+    requireOwn(call.in());
+    requireOwn(call.out());
     Kind kind = call.kind();
     DeviceBuffer in = call.in();
     DeviceBuffer out = call.out();
     if (kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST || kind.isMessage()) {
       return; // one buffer
     }
-    requireBlocks("in", in, kind.inputBlocks(size), size, rank);
-    requireBlocks("out", out, kind.outputBlocks(size), size, rank);
+    requireBlocks("in", in, kind.inputBlocks(ranks.size()));
+    requireBlocks("out", out, kind.outputBlocks(ranks.size()));
     if (in == null || out == null) {
       return;
     }
-    long block = call.blockCount(size);
-    long expected = block * kind.outputBlocks(size);
+    long block = call.blockCount(ranks.size());
+    long expected = block * kind.outputBlocks(ranks.size());
     if (in.type() != out.type() || out.count() != expected) {
       throw new IllegalArgumentException(
           "types or counts do not match: in="
@@ -38,20 +64,20 @@ final class CollectiveArguments {
               + "["
               + expected
               + "], size="
-              + size
+              + ranks.size()
               + ", rank="
-              + rank);
+              + ranks.rank());
     }
     AbstractDeviceBuffer from = (AbstractDeviceBuffer) in;
     AbstractDeviceBuffer to = (AbstractDeviceBuffer) out;
-    if (from.overlaps(to) && !isInPlace(kind, from, to, rank * block)) {
+    if (from.overlaps(to) && !isInPlace(kind, from, to, ranks.rank() * block)) {
       throw new IllegalArgumentException(
           "in and out overlap: in="
               + in
               + ", out="
               + out
               + ", rank="
-              + rank
+              + ranks.rank()
               + "; give separate buffers"
               + (kind == Kind.ALL_TO_ALL
                   ? ""
@@ -59,8 +85,21 @@ final class CollectiveArguments {
     }
   }
 
-  private static void requireBlocks(
-      String role, DeviceBuffer buffer, int blocks, int size, int rank) {
+  private void requireOwn(DeviceBuffer buffer) {
+    if (buffer == null) {
+      return;
+    }
+    if (buffer.device() != device) {
+      throw new IllegalArgumentException(
+          "buffer belongs to another sync: buffer=" + buffer + ", rank=" + ranks.rank());
+    }
+    if (buffer.isClosed()) {
+      throw new IllegalStateException(
+          "buffer is closed: buffer=" + buffer + ", rank=" + ranks.rank());
+    }
+  }
+
+  private void requireBlocks(String role, DeviceBuffer buffer, int blocks) {
     if (buffer != null && buffer.count() % blocks != 0) {
       throw new IllegalArgumentException(
           "count is not a multiple of the number of ranks: "
@@ -68,9 +107,9 @@ final class CollectiveArguments {
               + "="
               + buffer
               + ", size="
-              + size
+              + ranks.size()
               + ", rank="
-              + rank);
+              + ranks.rank());
     }
   }
 

@@ -6,10 +6,11 @@
  * choose the group, the device and the reducer, and creates a {@link
  * org.gradientsync.core.sync.GradientSyncImpl}.
  *
- * <p>{@link org.gradientsync.core.sync.GradientSyncImpl} checks a call's arguments, with {@link
- * org.gradientsync.core.sync.CollectiveArguments} those with an input and an output, makes it a
- * {@link org.gradientsync.spi.CollectiveCall}, runs one call after the other, and hands each to the
- * reducer. It sets the same object again for each call, so nothing is allocated.
+ * <p>{@link org.gradientsync.core.sync.CallOrder} lets one call of the program run after the other.
+ * {@link org.gradientsync.core.sync.CallRunner} makes it a {@link
+ * org.gradientsync.spi.CollectiveCall}, checks it with {@link
+ * org.gradientsync.core.sync.CollectiveArguments}, and hands it to the reducer. It sets the same
+ * object again for each call, so nothing is allocated.
  *
  * <p>{@link org.gradientsync.core.sync.ArrayAverages} averages the program's arrays by way of
  * buffers that it keeps. {@link org.gradientsync.core.sync.CallGroup} collects the calls of a

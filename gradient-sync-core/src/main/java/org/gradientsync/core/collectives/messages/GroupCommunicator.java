@@ -250,19 +250,19 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void send(Buffer data, int destination, int tag) {
     requireData(data, "data");
-    requirePeer(destination, "destination");
+    group.ranks().requireOther(destination, "destination");
     requireTag(tag);
     beforeCall.run();
-    messages.send(data, destination, tag);
+    messages.move(data, destination, null, RankGroup.NO_RANK, tag);
   }
 
   @Override
   public void receive(Buffer data, int source, int tag) {
     requireWritable(data, "data");
-    requirePeer(source, "source");
+    group.ranks().requireOther(source, "source");
     requireTag(tag);
     beforeCall.run();
-    messages.receive(data, source, tag);
+    messages.move(null, RankGroup.NO_RANK, data, source, tag);
   }
 
   @Override
@@ -278,8 +278,8 @@ public final class GroupCommunicator implements Communicator {
       HostBuffers.copy(send, send.position(), receive, receive.position(), send.remaining());
       return;
     }
-    requirePeer(destination, "destination");
-    requirePeer(source, "source");
+    group.ranks().requireOther(destination, "destination");
+    group.ranks().requireOther(source, "source");
     beforeCall.run();
     messages.move(send, destination, receive, source, tag);
   }
@@ -300,13 +300,6 @@ public final class GroupCommunicator implements Communicator {
 
   private void run(Kind kind, Buffer data, int root, Runnable body) {
     group.run(shown(), kind, Call.element(data), data.remaining(), root, body);
-  }
-
-  private void requirePeer(int peer, String role) {
-    group.ranks().require(peer, role);
-    if (peer == rank()) {
-      throw new IllegalArgumentException("a rank cannot send to itself: " + role + "=" + peer);
-    }
   }
 
   private static void requireTag(int tag) {

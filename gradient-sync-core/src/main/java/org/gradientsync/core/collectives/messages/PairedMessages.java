@@ -6,7 +6,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Call;
 import org.gradientsync.core.rendezvous.Call.Origin;
 import org.gradientsync.spi.CollectiveCall.Kind;
@@ -26,18 +25,10 @@ final class PairedMessages {
     this.group = group;
   }
 
-  void send(Buffer data, int destination, int tag) {
-    move(data, destination, null, RankMap.NO_RANK, tag);
-  }
-
-  void receive(Buffer data, int source, int tag) {
-    move(null, RankMap.NO_RANK, data, source, tag);
-  }
-
   /**
-   * Sends and receives at the same time.
+   * Sends, receives, or does both at the same time.
    *
-   * @param send its remaining elements are sent; null to send nothing
+   * @param send its remaining elements are sent; null to send nothing, to {@code NO_RANK}
    * @param receive gets as many elements as it has remaining; null to receive nothing
    * @throws MismatchedCallException if the calls of two of the ranks do not match
    */

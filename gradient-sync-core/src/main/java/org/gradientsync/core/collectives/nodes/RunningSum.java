@@ -3,8 +3,10 @@ package org.gradientsync.core.collectives.nodes;
 import java.util.Arrays;
 
 /**
- * What a carrier of a running sum does next: {@link RunningSumPlan} without buffers and messages.
- * It decides when to expect, add and pass on the chunks of one shard, and counts them.
+ * The order of the steps in which a rank takes the chunks of its shard's running sum from the node
+ * before, adds its own node's contributions, passes the sums on to the next node, and returns the
+ * results. Only decides and counts: {@link RunningSumPlan} takes the steps, with its buffers and
+ * messages.
  */
 final class RunningSum {
   /** What happens to a chunk. Each step begins at once; what it begins may take time. */

@@ -26,7 +26,7 @@ import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
 /**
- * The reducer for processes on several nodes that follow one another in rank order. Ranks of one
+ * The reducer for processes on several nodes, with consecutive ranks on each node. Ranks of one
  * node read each other's buffers in place; a running sum passes from node to node ({@link
  * RunningSumPlan}).
  *
@@ -34,10 +34,10 @@ import org.gradientsync.spi.Unclosed;
  * between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
-  /** Below this size, the messages that pass from node to node take longer than all at once. */
+  /** Smaller buffers are reduced by messages between all ranks, which takes less time for them. */
   static final int MIN_BYTES = 16 << 10;
 
-  /** What MPI sends at once, without asking the receiver. */
+  /** Up to this size, MPI sends a message without first waiting for the receiver to be ready. */
   static final int MAX_CHUNK_BYTES = 32 << 10;
 
   private static final int MIN_CHUNK_BYTES = 4 << 10;

@@ -1,11 +1,9 @@
 package org.gradientsync.cuda.internal.driver;
 
-import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
-import jcuda.NativePointerObject;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUstream;
@@ -187,8 +185,6 @@ public final class JCublasApi implements BlasApi {
    * memory; cuBLAS reads them before its call returns.
    */
   public static final class Arguments {
-    private static final Field ADDRESS = address();
-
     private final ByteBuffer scalars = HostBuffers.allocate(2 * Double.BYTES);
     private final Pointer alpha = Pointer.to(scalars);
     private final Pointer beta = alpha.withByteOffset(Double.BYTES);
@@ -207,15 +203,15 @@ public final class JCublasApi implements BlasApi {
     }
 
     Pointer a(long address) {
-      return point(a, address);
+      return JCudaHandles.point(a, address);
     }
 
     Pointer b(long address) {
-      return point(b, address);
+      return JCudaHandles.point(b, address);
     }
 
     Pointer c(long address) {
-      return point(c, address);
+      return JCudaHandles.point(c, address);
     }
 
     private void put(int at, DataType type, double value) {
@@ -223,25 +219,6 @@ public final class JCublasApi implements BlasApi {
         scalars.putFloat(at, (float) value);
       } else {
         scalars.putDouble(at, value);
-      }
-    }
-
-    private static Pointer point(Pointer pointer, long address) {
-      try {
-        ADDRESS.setLong(pointer, address);
-      } catch (IllegalAccessException e) {
-        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
-      }
-      return pointer;
-    }
-
-    private static Field address() {
-      try {
-        Field field = NativePointerObject.class.getDeclaredField("nativePointer");
-        field.setAccessible(true); // JCuda has no other way to reuse a pointer
-        return field;
-      } catch (ReflectiveOperationException e) {
-        throw new IllegalStateException("this JCuda keeps its handles elsewhere", e);
       }
     }
   }

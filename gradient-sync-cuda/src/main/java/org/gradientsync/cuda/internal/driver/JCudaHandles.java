@@ -23,13 +23,17 @@ public final class JCudaHandles {
   }
 
   static CUstream streamOf(long handle) {
-    CUstream stream = new CUstream();
+    return point(new CUstream(), handle);
+  }
+
+  /** Lets a pointer point to another address. */
+  static <P extends NativePointerObject> P point(P pointer, long address) {
     try {
-      POINTER.setLong(stream, handle);
+      POINTER.setLong(pointer, address);
     } catch (IllegalAccessException e) {
       throw elsewhere(e);
     }
-    return stream;
+    return pointer;
   }
 
   static long handleOf(CUstream stream) {

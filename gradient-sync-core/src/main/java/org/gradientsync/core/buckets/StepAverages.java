@@ -1,0 +1,131 @@
+package org.gradientsync.core.buckets;
+
+import org.gradientsync.ReduceOp;
+import org.gradientsync.Stream;
+
+/**
+ * Runs the averages of a step in the order of the buckets, and the gathers of weights: at once, or
+ * on the communication thread.
+ */
+final class StepAverages implements AutoCloseable {
+  private final BucketSync sync;
+  private final BucketSet set;
+  private final Stream compute;
+  private final boolean overlap;
+  private final CommunicationThread.Lane lane; // or null
+  private long lastTicket;
+  private int started;
+
+  /**
+   * @param lane for a reducer that blocks the host; otherwise null
+   */
+  StepAverages(
+      BucketSync sync,
+      BucketSet set,
+      Stream compute,
+      boolean overlap,
+      CommunicationThread.Lane lane) {
+    this.sync = sync;
+    this.set = set;
+    this.compute = compute;
+    this.overlap = overlap;
+    this.lane = lane;
+  }
+
+  void beginStep() {
+    started = 0;
+    set.beginStep();
+  }
+
+  /** The number of averages that have started. */
+  int started() {
+    return started;
+  }
+
+  /**
+   * Starts the averages of full buckets.
+   *
+   * @param hasData whether this rank has data of its own
+   */
+  void startFull(boolean hasData) {
+    while (started < set.buckets.length && set.buckets[started].missing == 0) {
+      Bucket bucket = set.buckets[started++];
+      try {
+        if (started == 1 && set.flag != null && hasData) {
+          set.flag.raise();
+        }
+        bucket.ready.record(compute);
+        bucket.observation =
+            sync.observer().begin(bucket.averaged, compute, ReduceOp.AVERAGE, started - 1);
+        if (bucket.observation != null) {
+          bucket.observation.ready(compute);
+        }
+        bucket.ticket = run(bucket.average);
+      } catch (RuntimeException | Error e) {
+        if (lane == null) {
+          set.forgetObservations();
+        }
+        throw e;
+      }
+    }
+  }
+
+  /** Starts the gather of a bucket's weights, of which this rank has updated its shard. */
+  void startGather(BucketShard shard) {
+    shard.isUpdated();
+    shard.ticket = run(shard.gather);
+  }
+
+  /** Returns the ticket of the communication thread. */
+  private long run(Runnable work) {
+    if (lane != null) {
+      lastTicket = lane.submit(work);
+    } else {
+      sync.awaitTurn(); // another model's averages may be running
+      work.run();
+    }
+    return lastTicket;
+  }
+
+  /** Lets the compute stream wait for a bucket's average. */
+  void await(Bucket bucket) {
+    if (bucket.observation != null && overlap) {
+      bucket.observation.awaited(compute);
+    }
+    awaitLane(bucket.ticket);
+    compute.waitFor(bucket.done);
+    if (bucket.observation != null) {
+      bucket.observation.complete();
+      bucket.observation = null;
+    }
+  }
+
+  /** Lets the compute stream wait for all weights. */
+  void awaitWeights() {
+    for (Bucket bucket : set.buckets) {
+      awaitLane(bucket.shard.ticket);
+      bucket.shard.awaitWeights();
+    }
+  }
+
+  private void awaitLane(long ticket) {
+    if (lane == null) {
+      return;
+    }
+    try {
+      lane.await(ticket);
+    } catch (RuntimeException | Error e) {
+      set.forgetObservations(); // the thread has dropped all later buckets
+      throw e;
+    }
+  }
+
+  /** Gives up what is running. */
+  @Override
+  public void close() {
+    if (lane != null) {
+      lane.abandon(lastTicket); // which may be over
+    }
+    set.forgetObservations();
+  }
+}

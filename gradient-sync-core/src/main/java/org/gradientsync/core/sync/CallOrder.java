@@ -1,0 +1,107 @@
+package org.gradientsync.core.sync;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.gradientsync.core.buckets.CommunicationThread;
+import org.gradientsync.core.observation.Observer;
+import org.gradientsync.spi.CollectiveCall;
+
+/**
+ * Keeps a sync's calls in one order. A call of the program waits until the communication thread is
+ * idle. Calls of a group are recorded. Calls of a closed sync and of a listener throw.
+ */
+final class CallOrder {
+  private final int rank;
+  private final Observer observer;
+  private final ThreadLocal<List<CollectiveCall>> recording = new ThreadLocal<>();
+  private volatile CommunicationThread thread; // or null
+  private volatile boolean closed;
+
+  CallOrder(int rank, Observer observer) {
+    this.rank = rank;
+    this.observer = observer;
+  }
+
+  /** The thread that averages buckets, started by its first use. */
+  synchronized CommunicationThread thread() {
+    requireOpen();
+    if (thread == null) {
+      thread = new CommunicationThread(rank);
+    }
+    return thread;
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("sync is closed: rank=" + rank);
+    }
+  }
+
+  /** Waits for the turn of a call that cannot be a part of a group. */
+  void awaitTurn() {
+    requireOpen();
+    awaitThread();
+  }
+
+  /** As above, also on a closed sync. */
+  void awaitThread() {
+    observer.requireNoListener(rank);
+    if (isRecording()) {
+      throw new IllegalStateException(
+          "this call cannot be a part of a group: rank=" + rank + "; make it outside of grouped");
+    }
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.awaitAll();
+    }
+  }
+
+  /** Waits for the turn of a call, unless it will be recorded. */
+  void begin() {
+    if (isRecording()) {
+      requireOpen();
+      observer.requireNoListener(rank);
+    } else {
+      awaitTurn();
+    }
+  }
+
+  /** Whether this thread is making the calls of a group. */
+  boolean isRecording() {
+    return recording.get() != null;
+  }
+
+  /** Adds a call to the group whose calls this thread is making. */
+  void record(CollectiveCall call) {
+    recording.get().add(call);
+  }
+
+  /** Returns the calls that are recorded meanwhile. */
+  List<CollectiveCall> recorded(Runnable calls) {
+    List<CollectiveCall> recorded = new ArrayList<>();
+    recording.set(recorded);
+    try {
+      calls.run();
+    } finally {
+      recording.remove();
+    }
+    return recorded;
+  }
+
+  /** Ends the communication thread, after which the caller waits for the other calls. */
+  void closeThread() {
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.close();
+    }
+  }
+
+  /** From now on, calls throw. */
+  void close() {
+    closed = true;
+  }
+}
