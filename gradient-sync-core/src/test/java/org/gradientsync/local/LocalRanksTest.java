@@ -22,6 +22,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
+import java.util.stream.LongStream;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -588,9 +589,14 @@ class LocalRanksTest {
   @Test
   void fourTimesTheRanksAllocateAboutFourTimesAsMuch() {
     allocated(2); // loads classes
-    long few = allocated(64);
-    long many = allocated(256);
+    long few = leastAllocated(64);
+    long many = leastAllocated(256);
     assertTrue(many < 6.5 * few, "64 ranks: " + few + ", 256 ranks: " + many);
+  }
+
+  /** Of three runs: on a busy machine ranks wait for long, and long waits allocate. */
+  private static long leastAllocated(int ranks) {
+    return LongStream.range(0, 3).map(run -> allocated(ranks)).min().orElseThrow();
   }
 
   /** The bytes that the threads of all ranks allocate until their first average ends. */

@@ -1,6 +1,8 @@
 package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.util.Arrays;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 
@@ -18,8 +20,11 @@ public final class Agreement {
    * @throws UnavailableException with the reason of the first rank that has one
    */
   public static void requireAll(Communicator communicator, String reason) {
-    if (!communicator.any(!reason.isEmpty())) {
-      return; // without texts of all ranks on each, which are many with many ranks
+    long[] failed = new long[communicator.size()];
+    long[] ownFailed = {reason.isEmpty() ? 0 : 1};
+    communicator.allGather(LongBuffer.wrap(ownFailed), LongBuffer.wrap(failed));
+    if (Arrays.stream(failed).sum() == 0) {
+      return; // without a text of each rank
     }
     ByteBuffer own = ByteBuffer.allocate(REASON_BYTES);
     ShortText.put(own, 0, REASON_BYTES, reason);

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.UUID;
+import java.util.stream.IntStream;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
 
@@ -29,15 +30,14 @@ public final class Answers {
     long[] all = new long[2 * size];
     communicator.allGather(
         LongBuffer.wrap(new long[] {bytes.length, digest}), LongBuffer.wrap(all));
-    long[] lengths = new long[size];
     boolean equal = true;
     for (int rank = 0; rank < size; rank++) {
-      lengths[rank] = all[2 * rank];
-      equal &= lengths[rank] == bytes.length && all[2 * rank + 1] == digest;
+      equal &= all[2 * rank] == bytes.length && all[2 * rank + 1] == digest;
     }
     if (equal) { // as in most jobs: nothing need be sent
       return Collections.nCopies(size, text.split("\0", -1));
     }
+    long[] lengths = IntStream.range(0, size).mapToLong(rank -> all[2 * rank]).toArray();
     int longest = longest(lengths);
     ByteBuffer texts = ByteBuffer.allocate(Math.multiplyExact(size, longest));
     communicator.allGather(ByteBuffer.wrap(Arrays.copyOf(bytes, longest)), texts);

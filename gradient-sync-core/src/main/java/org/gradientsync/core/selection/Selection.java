@@ -244,22 +244,25 @@ public final class Selection {
     String asked = "wire=" + settings.get("wire").orElse("(none)");
     asked += ", order=" + settings.order();
     asked += ", finite=" + settings.get("finite").orElse("false");
+    List<String[]> answers = Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT));
+    String own = answers.get(communicator.rank())[0];
+    if (answers.stream().allMatch(answer -> answer[0].equals(own))) {
+      return;
+    }
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
     int rank = 0;
-    for (String[] answer : Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT))) {
+    for (String[] answer : answers) {
       ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank++);
     }
-    if (ranks.size() > 1) {
-      StringJoiner causes = new StringJoiner("; ");
-      ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
-      throw new UnavailableException(
-          "the ranks ask for different ones: "
-              + causes
-              + "; rank="
-              + communicator.rank()
-              + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
-              + " ranks");
-    }
+    StringJoiner causes = new StringJoiner("; ");
+    ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
+    throw new UnavailableException(
+        "the ranks ask for different ones: "
+            + causes
+            + "; rank="
+            + communicator.rank()
+            + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
+            + " ranks");
   }
 
   /** Flushing denormals on one rank would change the bits of the shard that this rank reduces. */
