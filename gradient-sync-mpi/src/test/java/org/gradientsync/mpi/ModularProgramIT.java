@@ -24,6 +24,7 @@ import javax.tools.ToolProvider;
 import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.example.QueueRunner;
 import org.gradientsync.test.faults.Faults;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
@@ -142,7 +143,11 @@ class ModularProgramIT {
     assertEquals("org.gradientsync.test", kit.name());
     assertFalse(kit.isAutomatic());
     assertEquals(
-        Set.of(Faults.class.getPackageName(), RankRunner.class.getPackageName()), kit.packages());
+        Set.of(
+            Faults.class.getPackageName(),
+            RankRunner.class.getPackageName(),
+            QueueRunner.class.getPackageName()),
+        kit.packages());
   }
 
   /** Options that allow native access, and where the JVM can, deny it to all other modules. */
