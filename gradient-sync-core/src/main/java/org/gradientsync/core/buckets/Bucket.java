@@ -56,7 +56,7 @@ public final class Bucket implements AutoCloseable {
    */
   Bucket(
       BucketSync sync,
-      BucketLayout.Bucket layout,
+      BucketLayout.Place layout,
       Stream compute,
       Stream communication,
       List<GradientBuckets.Piece> pieces) {

@@ -23,13 +23,13 @@ public final class BucketLayout {
   private static final int ALIGNMENT = 256;
 
   /** One bucket. */
-  static final class Bucket {
+  static final class Place {
     final DataType type;
     final List<Integer> parameters = new ArrayList<>();
     long count;
     private int last; // position in the order of its last gradient
 
-    private Bucket(DataType type) {
+    private Place(DataType type) {
       this.type = type;
     }
 
@@ -50,7 +50,7 @@ public final class BucketLayout {
     }
   }
 
-  final List<Bucket> buckets = new ArrayList<>();
+  final List<Place> buckets = new ArrayList<>();
   final int[] bucketOf;
   final long[] offsetOf;
 
@@ -75,13 +75,13 @@ public final class BucketLayout {
       int shards) {
     bucketOf = new int[order.length];
     offsetOf = new long[order.length];
-    Map<DataType, Bucket> open = new EnumMap<>(DataType.class);
-    Bucket first = null;
+    Map<DataType, Place> open = new EnumMap<>(DataType.class);
+    Place first = null;
     for (int position = 0; position < order.length; position++) {
       int parameter = order[position];
-      Bucket bucket = open.get(parameters.get(parameter).type());
+      Place bucket = open.get(parameters.get(parameter).type());
       if (bucket == null) {
-        bucket = new Bucket(parameters.get(parameter).type());
+        bucket = new Place(parameters.get(parameter).type());
         open.put(bucket.type, bucket);
         buckets.add(bucket);
       }
@@ -100,10 +100,10 @@ public final class BucketLayout {
       }
     }
     if (flag && buckets.isEmpty()) {
-      buckets.add(new Bucket(DataType.FLOAT32)); // of a model without parameters
+      buckets.add(new Place(DataType.FLOAT32)); // of a model without parameters
     }
     flagOffset = flag ? buckets.get(0).add(1) : -1;
-    for (Bucket bucket : buckets) {
+    for (Place bucket : buckets) {
       bucket.padTo((long) shards * ALIGNMENT / bucket.type.sizeInBytes());
     }
   }

@@ -44,7 +44,7 @@ public final class BucketSet implements AutoCloseable {
     try {
       for (int i = 0; i < buckets.length; i++) {
         Stream stream = streams.of(i, buckets.length);
-        BucketLayout.Bucket place = layout.buckets.get(i);
+        BucketLayout.Place place = layout.buckets.get(i);
         long count = place.count / sync.size();
         List<GradientBuckets.Piece> pieces =
             sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;

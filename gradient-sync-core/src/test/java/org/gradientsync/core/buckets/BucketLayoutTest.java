@@ -164,7 +164,7 @@ class BucketLayoutTest {
     List<Integer> seen = new ArrayList<>();
     int lastFull = -1;
     for (int b = 0; b < layout.buckets.size(); b++) {
-      BucketLayout.Bucket bucket = layout.buckets.get(b);
+      BucketLayout.Place bucket = layout.buckets.get(b);
       long end = 0;
       int full = -1;
       for (int parameter : bucket.parameters) {
