@@ -41,7 +41,7 @@ final class Watchers {
     return List.of(
         new Interrupt(group, state),
         wait -> state.requireNotEnding(),
-        new Departed(group, state, departures, deadlock),
+        new Departed(group, state, departures, deadlock, longNanos),
         new Every(
             LOOK_NANOS,
             wait -> {
@@ -94,11 +94,13 @@ final class Watchers {
   private static final class Departed implements Watcher {
     private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
     private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
+    private static final int LONG_WAITS = 5;
 
     private final GroupState state;
     private final Arrivals arrivals;
     private final DepartureNotices departures;
     private final Watcher deadlock;
+    private final long otherGraceNanos;
     private final IntPredicate missing; // in the current rendezvous
     private final IntPredicate nobody = peer -> false;
     private final IntPredicate hasLeftOrFailed;
@@ -106,7 +108,14 @@ final class Watchers {
     private int gone; // or NO_RANK
     private long since;
 
-    Departed(WatchedGroup group, GroupState state, DepartureNotices departures, Watcher deadlock) {
+    Departed(
+        WatchedGroup group,
+        GroupState state,
+        DepartureNotices departures,
+        Watcher deadlock,
+        long longNanos) {
+      // Ranks that share a processor pass on late what others have done before they left.
+      this.otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
       this.state = state;
       this.arrivals = group.arrivals();
       this.departures = departures;
@@ -127,7 +136,7 @@ final class Watchers {
         gone = otherGone(wait.phase());
       }
       since = gone == before ? since : wait.waited();
-      long grace = wait.hasLeft() ? GRACE_NANOS : OTHER_GRACE_NANOS;
+      long grace = wait.hasLeft() ? GRACE_NANOS : otherGraceNanos;
       if (gone != NO_RANK && wait.waited() - since > grace && !state.isOver(wait)) {
         deadlock.look(wait);
         throw state.lost(gone, null);
