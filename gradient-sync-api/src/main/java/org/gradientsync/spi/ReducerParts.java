@@ -7,6 +7,9 @@ import java.nio.ByteBuffer;
  * that the ranks of a node share. All methods but {@link #hostDevice} are collective.
  */
 public interface ReducerParts {
+  /** The size of a message of host memory in bytes: fits in the second-level cache. */
+  int HOST_CHUNK_BYTES = 256 << 10;
+
   /**
    * Creates a reducer that hands the device's memory to the transport: {@link
    * AbstractDeviceBuffer#nativeView} is what {@link Transport#sender} gets. The device adds.

@@ -3,6 +3,7 @@ package org.gradientsync.mpi;
 import java.util.Set;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerParts;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.SyncContext;
 
@@ -10,8 +11,6 @@ import org.gradientsync.spi.SyncContext;
  * Provides {@code mpi}, which passes host memory to MPI point-to-point calls and adds on the CPU.
  */
 public final class MpiReducerProvider implements ReducerProvider {
-  private static final int CHUNK_BYTES = 256 << 10; // fits in the second-level cache
-
   /** For the service loader. */
   public MpiReducerProvider() {}
 
@@ -45,6 +44,6 @@ public final class MpiReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    return context.parts().overMessages(context, name(), CHUNK_BYTES);
+    return context.parts().overMessages(context, name(), ReducerParts.HOST_CHUNK_BYTES);
   }
 }

@@ -19,6 +19,7 @@ import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerParts;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
@@ -29,7 +30,6 @@ import org.gradientsync.spi.Unclosed;
  * PlanCache}.
  */
 public final class MessageReducer implements Reducer {
-  public static final int HOST_CHUNK_BYTES = 256 << 10; // fits in the second-level cache
   private static final int MIN_CHUNK_BYTES = 256;
   private static final int MIN_SHRUNK_BYTES = 4 << 10;
 
@@ -55,7 +55,7 @@ public final class MessageReducer implements Reducer {
    * @param device the device of the buffers, which does the arithmetic
    */
   public MessageReducer(String name, RankGroup group, BackendDevice device) {
-    this(name, group, device, HOST_CHUNK_BYTES);
+    this(name, group, device, ReducerParts.HOST_CHUNK_BYTES);
   }
 
   /**

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import org.gradientsync.core.collectives.messages.AllReducePlan;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.spi.ReducerParts;
 
 /**
  * An {@link AllReducePlan} in virtual time, of float32 in one chunk: each rank sends a message to
@@ -36,7 +37,7 @@ final class ModelledMessages {
     perNode = machine.ranksPerNode();
     ranks = nodes * perNode;
     int element = ModelledTwoLevel.ELEMENT;
-    long chunk = MessageReducer.chunk(count, element, ranks, MessageReducer.HOST_CHUNK_BYTES);
+    long chunk = MessageReducer.chunk(count, element, ranks, ReducerParts.HOST_CHUNK_BYTES);
     Shards shards = new Shards(count, ranks, chunk);
     if (shards.chunks() > 1) {
       throw new IllegalArgumentException("more than one chunk is not modelled: count=" + count);
