@@ -9,6 +9,7 @@ import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 
@@ -234,8 +235,8 @@ public interface Communicator extends AutoCloseable {
 
   /**
    * Gives every rank the bytes of all ranks, which may differ in number. One call of this
-   * communicator for the numbers, and one for the bytes; if they are many, one for each rank that
-   * has some.
+   * communicator for the numbers, and if there are bytes one for them; if they are many, one for
+   * each rank that has some.
    *
    * @param bytes this rank's, 0 bytes to 2 GiB
    * @return an array for each rank, in rank order
@@ -243,6 +244,9 @@ public interface Communicator extends AutoCloseable {
   default List<byte[]> allGather(byte[] bytes) {
     long[] lengths = lengths(bytes);
     long longest = Arrays.stream(lengths).max().getAsLong();
+    if (longest == 0) {
+      return Collections.nCopies(size(), bytes.clone());
+    }
     List<byte[]> all = new ArrayList<>();
     if (longest * size() <= 1 << 20) { // padding costs less than a call for each rank
       ByteBuffer padded = ByteBuffer.allocate((int) longest * size());

@@ -1,7 +1,6 @@
 package org.gradientsync.core.backend;
 
-import java.nio.ByteBuffer;
-import java.nio.LongBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.gradientsync.Communicator;
 import org.gradientsync.UnavailableException;
@@ -20,21 +19,15 @@ public final class Agreement {
    * @throws UnavailableException with the reason of the first rank that has one
    */
   public static void requireAll(Communicator communicator, String reason) {
-    long[] failed = new long[communicator.size()];
-    long[] ownFailed = {reason.isEmpty() ? 0 : 1};
-    communicator.allGather(LongBuffer.wrap(ownFailed), LongBuffer.wrap(failed));
-    if (Arrays.stream(failed).sum() == 0) {
-      return; // without a text of each rank
-    }
-    ByteBuffer own = ByteBuffer.allocate(REASON_BYTES);
-    ShortText.put(own, 0, REASON_BYTES, reason);
-    ByteBuffer all = ByteBuffer.allocate(REASON_BYTES * communicator.size());
-    communicator.allGather(own, all);
-    for (int rank = 0; rank < communicator.size(); rank++) {
-      String text = ShortText.get(all, rank * REASON_BYTES, REASON_BYTES);
-      if (!text.isEmpty()) {
+    byte[] own = reason.getBytes(StandardCharsets.UTF_8);
+    byte[] sent = own.length <= REASON_BYTES ? own : Arrays.copyOf(own, REASON_BYTES);
+    int rank = 0;
+    for (byte[] bytes : communicator.allGather(sent)) {
+      if (bytes.length > 0) {
+        String text = ShortText.oneLine(new String(bytes, StandardCharsets.UTF_8).trim());
         throw new UnavailableException(text + " (rank " + rank + ")");
       }
+      rank++;
     }
   }
 }

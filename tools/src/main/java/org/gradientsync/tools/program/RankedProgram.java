@@ -1,10 +1,7 @@
 package org.gradientsync.tools.program;
 
-import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -196,18 +193,9 @@ public abstract class RankedProgram extends Program {
    */
   public static List<String> gatherTexts(GradientSync sync, String text) {
     byte[] own = text.getBytes(StandardCharsets.UTF_8);
-    long[] lengths = new long[sync.size()];
-    sync.communicator()
-        .allGather(LongBuffer.wrap(new long[] {own.length}), LongBuffer.wrap(lengths));
-    int longest = (int) Arrays.stream(lengths).max().orElse(0);
-    ByteBuffer all = sync.rank() == 0 ? ByteBuffer.allocate(longest * sync.size()) : null;
-    sync.communicator().gather(ByteBuffer.wrap(Arrays.copyOf(own, longest)), all, 0);
-    List<String> texts = new ArrayList<>();
-    for (int rank = 0; all != null && rank < sync.size(); rank++) {
-      texts.add(
-          new String(all.array(), rank * longest, (int) lengths[rank], StandardCharsets.UTF_8));
-    }
-    return texts;
+    return sync.communicator().gather(own, 0).stream()
+        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+        .toList();
   }
 
   /**
