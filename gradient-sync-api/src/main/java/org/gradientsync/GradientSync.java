@@ -392,8 +392,8 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract double mean(double value);
 
   /**
-   * Tells every rank how many elements each rank has, for what differs in length. Does not wait for
-   * the device. Collective.
+   * Gathers how many elements each rank has, for what differs in length. Does not wait for the
+   * device. Collective.
    *
    * @param mine this rank's number, 0 or more
    * @return one number for each rank, in rank order; the same on all ranks

@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import org.gradientsync.spi.Availability;
 
-/** What tells whether two processes can share memory: the memory file system that they see. */
+/** Finds out whether two processes can share memory: by the memory file system that they see. */
 public final class NodeIdentity {
   /** The memory file system. */
   public static final Path FOLDER = Path.of("/dev/shm");

@@ -6,9 +6,9 @@
  *
  * <p>{@link org.gradientsync.core.launch.JobEnd} ends a process together with the others. After
  * success it waits until all have come to their end, because a backend may hang otherwise; it ends
- * the job if some never come. After an uncaught exception it tells the other ranks why, and aborts
- * the job with an exit code that says what happened. After a signal it lets calls go on while the
- * program's own shutdown hooks run. In each case it deletes the shared files, and one rank has the
- * last line on the screen.
+ * the job if some never come. After an uncaught exception it sends the other ranks the reason, and
+ * aborts the job with an exit code that says what happened. After a signal it lets calls go on
+ * while the program's own shutdown hooks run. In each case it deletes the shared files, and one
+ * rank has the last line on the screen.
  */
 package org.gradientsync.core.launch;

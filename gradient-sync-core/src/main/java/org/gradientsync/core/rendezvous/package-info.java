@@ -19,8 +19,8 @@
  * {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link
  * org.gradientsync.core.rendezvous.LeaderExchange}.
  *
- * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} tell a waiting rank on another node
- * who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks, and a
- * {@link org.gradientsync.core.rendezvous.WaitPhase} says what a wait is for.
+ * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} report to a waiting rank on another
+ * node who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks,
+ * and a {@link org.gradientsync.core.rendezvous.WaitPhase} says what a wait is for.
  */
 package org.gradientsync.core.rendezvous;

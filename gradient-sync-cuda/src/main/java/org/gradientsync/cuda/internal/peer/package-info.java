@@ -28,7 +28,7 @@
  * org.gradientsync.cuda.internal.peer.PeerReport}, which {@link
  * org.gradientsync.cuda.internal.peer.PeerFailure} puts into words and {@link
  * org.gradientsync.cuda.internal.peer.PeerErrors} throws. {@link
- * org.gradientsync.cuda.internal.peer.PeerProgress} tells the hosts how far each rank is, {@link
+ * org.gradientsync.cuda.internal.peer.PeerProgress} shows the hosts how far each rank is, {@link
  * org.gradientsync.cuda.internal.peer.PeerWatchdog} looks for ranks that cannot come any more, and
  * {@link org.gradientsync.cuda.internal.peer.PeerFinite} collects what was not finite. {@link
  * org.gradientsync.cuda.internal.peer.PeerUnmapFlags} say when mapped memory may be freed.
