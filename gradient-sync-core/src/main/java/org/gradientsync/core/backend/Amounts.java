@@ -11,14 +11,24 @@ public final class Amounts {
 
   private Amounts() {}
 
-  /** A time, for example {@code 5 min}, {@code 90 s}, {@code 2.5 s}, {@code 600 ms}. */
+  /**
+   * A time, for example {@code 5 min}, {@code 90 s}, {@code 2.5 s}, {@code 600 ms}.
+   *
+   * @param duration zero or more
+   * @return the text, in days from a year on
+   */
   public static String time(Duration duration) {
     return duration.compareTo(Duration.ofDays(365)) < 0
         ? time(duration.toNanos())
         : duration.toDays() + " days"; // nanoseconds do not fit a long after 292 years
   }
 
-  /** A time in nanoseconds. */
+  /**
+   * A time in nanoseconds.
+   *
+   * @param nanos zero or more
+   * @return the text
+   */
   public static String time(long nanos) {
     if (nanos >= 2 * MINUTE && nanos % MINUTE == 0) {
       return nanos / MINUTE + " min";
@@ -30,7 +40,12 @@ public final class Amounts {
             : nanos >= 1_000 ? digits(nanos, 1_000) + " us" : nanos + " ns";
   }
 
-  /** A size, for example {@code 512 B}, {@code 1.05 MB}; a KB has 1000 bytes. */
+  /**
+   * A size, for example {@code 512 B}, {@code 1.05 MB}; a KB has 1000 bytes.
+   *
+   * @param bytes zero or more
+   * @return the text
+   */
   public static String bytes(long bytes) {
     return bytes >= 1_000_000_000
         ? digits(bytes, 1_000_000_000) + " GB"

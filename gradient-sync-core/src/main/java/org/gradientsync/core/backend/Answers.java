@@ -15,6 +15,10 @@ public final class Answers {
   /**
    * Sends a text to all ranks, and returns the text of each rank, split at each zero character.
    * Collective.
+   *
+   * @param communicator the ranks
+   * @param text may differ by rank
+   * @return one entry per rank, in rank order
    */
   public static List<String[]> exchange(Communicator communicator, String text) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);

@@ -38,12 +38,21 @@ public final class Counter implements Message {
     VALUE.setRelease(memory, offset, value);
   }
 
-  /** The current value. */
+  /**
+   * The current value.
+   *
+   * @return what was set last, or what the memory held before
+   */
   public long get() {
     return (long) VALUE.getAcquire(memory, offset);
   }
 
-  /** Sets the value for which {@link #test} waits. */
+  /**
+   * Sets the value for which {@link #test} waits.
+   *
+   * @param value the least value that ends the wait
+   * @return this counter
+   */
   public Counter expect(long value) {
     expected = value;
     return this;

@@ -16,8 +16,11 @@ public final class HostBuffers {
   /**
    * Copies elements between two buffers of the same class. Does not change positions.
    *
+   * @param source is not changed
    * @param from the first element of the source, an absolute index
+   * @param target may share memory with the source
    * @param to the first element of the target, an absolute index
+   * @param count the number of elements
    */
   public static void copy(Buffer source, int from, Buffer target, int to, int count) {
     if (source instanceof FloatBuffer s) {
@@ -35,7 +38,12 @@ public final class HostBuffers {
     }
   }
 
-  /** Direct memory: zeros, in native byte order. */
+  /**
+   * Direct memory: zeros, in native byte order.
+   *
+   * @param bytes its size
+   * @return a new buffer
+   */
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
   }

@@ -77,6 +77,7 @@ public final class LauncherVariables {
   /**
    * The variables of this process, from {@link #environment()}.
    *
+   * @return the variables
    * @throws UnavailableException as for {@link #environment()}
    */
   public static LauncherVariables ofProcess() {
@@ -123,6 +124,8 @@ public final class LauncherVariables {
   /**
    * Whether Open MPI's mpirun, or another launcher with PMIx, started the process, so that Open MPI
    * can join the other ranks.
+   *
+   * @return whether it did
    */
   public boolean areForOpenMpi() {
     return environment.containsKey(OMPI_SIZE) || environment.containsKey("PMIX_RANK");
@@ -131,6 +134,8 @@ public final class LauncherVariables {
   /**
    * Whether a launcher of MPICH's kind started the process as one of several, so that such an MPI
    * can join the other ranks.
+   *
+   * @return whether it did
    */
   public boolean areForMpich() {
     return !areForOpenMpi()

@@ -21,6 +21,8 @@ public final class LayoutCheck {
   /**
    * Throws on every rank if parameters or options differ. Collective.
    *
+   * @param communicator the ranks
+   * @param parameters this rank's, in order
    * @param names the options' names
    * @param options the options' values
    * @throws MismatchedCallException naming the first parameter that differs and each rank's, or the
@@ -56,6 +58,7 @@ public final class LayoutCheck {
   /**
    * Throws on every rank if parameters differ. Collective.
    *
+   * @param communicator the ranks
    * @param names the parameters' names
    * @param texts all of each parameter that must be the same, for the error: as many
    * @throws MismatchedCallException naming the first parameter that differs, with each rank's text
@@ -71,7 +74,12 @@ public final class LayoutCheck {
     }
   }
 
-  /** Throws if two parameters have the same name. The ranks' parameters are known to be equal. */
+  /**
+   * Throws if two parameters have the same name. The ranks' parameters are known to be equal.
+   *
+   * @param parameters the same on all ranks
+   * @param rank this rank, for the error
+   */
   public static void requireDifferentNames(List<Parameter> parameters, int rank) {
     Map<String, Integer> seen = new HashMap<>();
     for (int i = 0; i < parameters.size(); i++) {

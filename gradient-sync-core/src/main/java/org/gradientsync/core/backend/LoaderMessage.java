@@ -4,7 +4,12 @@ package org.gradientsync.core.backend;
 public final class LoaderMessage {
   private LoaderMessage() {}
 
-  /** What the system's loader said: JNA puts a line before it, and more behind. */
+  /**
+   * What the system's loader said: JNA puts a line before it, and more behind.
+   *
+   * @param e what loading the library threw
+   * @return one line
+   */
   public static String reason(UnsatisfiedLinkError e) {
     String message = e.getMessage() == null ? e.toString() : e.getMessage();
     return message

@@ -14,7 +14,12 @@ import org.gradientsync.spi.CollectiveCall;
 public final class MessageRounds {
   private MessageRounds() {}
 
-  /** The rounds, each in the order of the list. */
+  /**
+   * The rounds, each in the order of the list.
+   *
+   * @param messages the sends and receives of this rank
+   * @return one list per round
+   */
   public static List<List<CollectiveCall>> of(List<CollectiveCall> messages) {
     List<List<CollectiveCall>> rounds = new ArrayList<>();
     for (CollectiveCall message : messages) {
@@ -35,7 +40,9 @@ public final class MessageRounds {
    * order of all messages. Ranks that exchange their messages one by one in it never wait in a
    * circle: of all messages that are left, the first one is the next for both of its ranks.
    *
+   * @param messages the sends and receives of this rank
    * @param rank this rank
+   * @return all of them
    */
   public static List<CollectiveCall> inOneOrder(List<CollectiveCall> messages, int rank) {
     List<CollectiveCall> ordered = new ArrayList<>();

@@ -13,7 +13,11 @@ public final class NodeIdentity {
 
   private NodeIdentity() {}
 
-  /** Whether there is a memory file system that this user can write to. */
+  /**
+   * Whether there is a memory file system that this user can write to.
+   *
+   * @return yes, or the reason
+   */
   public static Availability canShareMemory() {
     return Files.isDirectory(FOLDER) && Files.isWritable(FOLDER)
         ? Availability.yes()

@@ -36,6 +36,7 @@ public final class OwnFiles {
   /**
    * The files of the user that this process runs as.
    *
+   * @return the files
    * @throws UncheckedIOException if the user cannot be determined
    */
   public static OwnFiles ofThisUser() {
@@ -58,7 +59,12 @@ public final class OwnFiles {
         : new FileAttribute<?>[0];
   }
 
-  /** The files of a user. */
+  /**
+   * The files of a user.
+   *
+   * @param user the id of the user
+   * @return the files
+   */
   public static OwnFiles of(int user) {
     return new OwnFiles(user);
   }

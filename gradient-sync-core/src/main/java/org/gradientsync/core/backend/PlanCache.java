@@ -32,13 +32,23 @@ public final class PlanCache<P extends AutoCloseable> implements AutoCloseable {
     this.lock = lock;
   }
 
-  /** The plan of a call, or null. */
+  /**
+   * The plan of a call, or null.
+   *
+   * @param call may be changed afterwards
+   * @return the plan, which this cache still owns
+   */
   public P get(CollectiveCall call) {
     Entry<P> entry = entries.get(call);
     return entry == null ? null : entry.plan();
   }
 
-  /** Adds the plan of a call that has none. */
+  /**
+   * Adds the plan of a call that has none.
+   *
+   * @param call is copied
+   * @param plan is closed by this cache
+   */
   public void put(CollectiveCall call, P plan) {
     CollectiveCall key = call.copy();
     Entry<P> entry = new Entry<>(plan, () -> forget(key));
@@ -58,7 +68,11 @@ public final class PlanCache<P extends AutoCloseable> implements AutoCloseable {
         : List.of(call.in(), call.out());
   }
 
-  /** Closes the plan of a call, if it has one. */
+  /**
+   * Closes the plan of a call, if it has one.
+   *
+   * @param call the call whose plan goes
+   */
   public void forget(CollectiveCall call) {
     synchronized (lock) {
       Entry<P> entry = entries.remove(call);

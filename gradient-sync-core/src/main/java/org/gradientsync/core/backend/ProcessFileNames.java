@@ -25,17 +25,36 @@ public final class ProcessFileNames {
 
   private ProcessFileNames() {}
 
-  /** The prefix of the names of all files of a process in this PID namespace. */
+  /**
+   * The prefix of the names of all files of a process in this PID namespace.
+   *
+   * @param prefix says what the files are for
+   * @param process its id
+   * @return the beginning of the names
+   */
   public static String of(String prefix, long process) {
     return of(prefix, Processes.NAMESPACE, process);
   }
 
-  /** The prefix of the names of all files of a process. */
+  /**
+   * The prefix of the names of all files of a process.
+   *
+   * @param prefix says what the files are for
+   * @param namespace the process's {@link Processes#NAMESPACE}
+   * @param process its id
+   * @return the beginning of the names
+   */
   public static String of(String prefix, long namespace, long process) {
     return prefix + namespace + "-" + process + "-";
   }
 
-  /** Whether a file belongs to a process that has ended. False if it is of another namespace. */
+  /**
+   * Whether a file belongs to a process that has ended. False if it is of another namespace.
+   *
+   * @param prefix says what the files are for
+   * @param name the name of a file
+   * @return also false if the name is not one of {@link #of}
+   */
   public static boolean isOfEndedProcess(String prefix, String name) {
     String start = prefix + Processes.NAMESPACE + "-";
     if (Processes.NAMESPACE == Processes.UNKNOWN || !name.startsWith(start)) {
@@ -45,7 +64,13 @@ public final class ProcessFileNames {
     return rest.matches() && !Processes.isAlive(Long.parseLong(rest.group(1)), Processes.UNKNOWN);
   }
 
-  /** Deletes the files of ended processes of this user from a folder. */
+  /**
+   * Deletes the files of ended processes of this user from a folder.
+   *
+   * @param folder where to look; errors are logged, not thrown
+   * @param prefix says what the files are for
+   * @param own the files of this user
+   */
   public static void deleteStaleFiles(Path folder, String prefix, OwnFiles own) {
     try (DirectoryStream<Path> paths =
         Files.newDirectoryStream(

@@ -96,6 +96,9 @@ public final class Processes {
 
   /**
    * Whether a process is stopped by a signal or a debugger. False if this process cannot see it.
+   *
+   * @param process its id
+   * @return whether it is stopped now
    */
   public static synchronized boolean isStopped(long process) {
     try {

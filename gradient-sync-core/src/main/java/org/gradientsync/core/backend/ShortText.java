@@ -14,14 +14,23 @@ public final class ShortText {
   /**
    * Writes as much of the text as fits, followed by zeros.
    *
+   * @param memory is written
    * @param at the first byte, an absolute index
    * @param bytes the size of the field
+   * @param text of any length
    */
   public static void put(ByteBuffer memory, int at, int bytes, String text) {
     memory.put(at, Arrays.copyOf(text.getBytes(StandardCharsets.UTF_8), bytes));
   }
 
-  /** Reads a text that {@link #put} has written, on one line. */
+  /**
+   * Reads a text that {@link #put} has written, on one line.
+   *
+   * @param memory is read
+   * @param at the first byte, an absolute index
+   * @param bytes the size of the field
+   * @return the text, empty if there is none
+   */
   public static String get(ByteBuffer memory, int at, int bytes) {
     if (bytes == 0 || memory.get(at) == 0) {
       return ""; // most are, and reading them must cost nothing
@@ -34,6 +43,9 @@ public final class ShortText {
   /**
    * Replaces characters that could break a line or control a terminal by blanks. The length does
    * not change.
+   *
+   * @param text of any length
+   * @return a text of the same length
    */
   public static String oneLine(String text) {
     return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");

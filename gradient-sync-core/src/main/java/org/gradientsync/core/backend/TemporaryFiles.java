@@ -44,7 +44,12 @@ public final class TemporaryFiles {
             + "-";
   }
 
-  /** Creates an empty folder, {@code rwx------}. */
+  /**
+   * Creates an empty folder, {@code rwx------}.
+   *
+   * @return the folder
+   * @throws IOException if it cannot be created
+   */
   public Path createFolder() throws IOException {
     deleteStaleFiles();
     return Files.createTempDirectory(folder, name(), OwnFiles.mode(folder, "rwx------"));
@@ -54,6 +59,8 @@ public final class TemporaryFiles {
    * Creates an empty file, {@code rw-------}.
    *
    * @param suffix of its name
+   * @return the file
+   * @throws IOException if it cannot be created
    */
   public Path createFile(String suffix) throws IOException {
     deleteStaleFiles();
@@ -68,7 +75,11 @@ public final class TemporaryFiles {
     return ProcessFileNames.of(prefix, ProcessHandle.current().pid());
   }
 
-  /** The id of the machine's last start, or an empty text if there is none. */
+  /**
+   * The id of the machine's last start, or an empty text if there is none.
+   *
+   * @return 36 characters, or none
+   */
   public static String boot() {
     try {
       String id = Files.readString(BOOT, StandardCharsets.US_ASCII).strip();

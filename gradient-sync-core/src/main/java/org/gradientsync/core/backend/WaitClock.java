@@ -57,7 +57,11 @@ public final class WaitClock {
     return waited;
   }
 
-  /** The result of the last {@link #look}, in nanoseconds. */
+  /**
+   * The result of the last {@link #look}, in nanoseconds.
+   *
+   * @return the duration of the wait, never less than before
+   */
   public long waited() {
     return waited;
   }
