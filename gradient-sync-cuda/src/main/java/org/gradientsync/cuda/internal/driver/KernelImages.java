@@ -2,7 +2,9 @@ package org.gradientsync.cuda.internal.driver;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.ref.SoftReference;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUresult;
 import org.gradientsync.DeviceException;
@@ -18,6 +20,8 @@ public final class KernelImages {
   private static final int MIN_CAPABILITY = 75;
 
   private static final String PTX = ".compute_90.ptx";
+
+  private static final Map<String, SoftReference<byte[]>> IMAGES = new ConcurrentHashMap<>();
 
   private KernelImages() {}
 
@@ -64,7 +68,23 @@ public final class KernelImages {
     return capability == 90 ? ".sm_90.cubin" : capability >= 80 ? ".sm_80.cubin" : ".sm_75.cubin";
   }
 
+  /**
+   * Reads and decompresses an image, and keeps it for the other GPUs of this process while there is
+   * enough memory.
+   *
+   * @return bytes that the caller must not change
+   */
   public static byte[] read(String image) {
+    SoftReference<byte[]> kept = IMAGES.get(image);
+    byte[] bytes = kept == null ? null : kept.get();
+    if (bytes == null) {
+      bytes = decompress(image);
+      IMAGES.put(image, new SoftReference<>(bytes));
+    }
+    return bytes;
+  }
+
+  private static byte[] decompress(String image) {
     String resource = image + ".xz";
     try (InputStream in = KernelImages.class.getResourceAsStream(resource)) {
       if (in == null) {
