@@ -210,6 +210,22 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void allGather(DeviceBuffer in, DeviceBuffer out);
 
   /**
+   * Gathers the elements of all ranks, of which each has a number of its own. As {@link
+   * #allGather(DeviceBuffer, DeviceBuffer)} but for what follows. Each rank sends its elements to
+   * each other rank.
+   *
+   * @param in this rank's elements: {@code counts[rank]}; may be their slice of {@code out}
+   * @param out receives the elements of rank 0, then those of rank 1, and so on: the sum of the
+   *     counts
+   * @param counts the number of elements of each rank, the same on all ranks; 0 or more; see {@link
+   *     #counts}
+   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
+   *     one is negative or their sum does not fit a long; and as without counts
+   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
+   */
+  public abstract void allGather(DeviceBuffer in, DeviceBuffer out, long[] counts);
+
+  /**
    * Reduces each element over all ranks and leaves each rank one part of the result. {@link
    * ReduceOp} defines the bits, which are those of {@link #allReduce}. Moves (n-1)/n of the buffer
    * in each direction, half as much as {@link #allReduce}. Ordered on the streams of both buffers.
@@ -232,6 +248,22 @@ public abstract class GradientSync implements AutoCloseable {
    *     finite
    */
   public abstract void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op);
+
+  /**
+   * Reduces each element over all ranks and leaves each rank one part of the result, of a length of
+   * its own. As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp)} but for what follows.
+   * Costs a {@linkplain #reduce reduction to one rank} for each rank.
+   *
+   * @param in this rank's elements: the part of rank 0, then that of rank 1, and so on
+   * @param out receives this rank's part: {@code counts[rank]} elements; may be that slice of
+   *     {@code in}
+   * @param counts the number of elements of each rank's part, the same on all ranks; 0 or more
+   * @param op the same on all ranks
+   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
+   *     one is negative or their sum does not fit a long; and as without counts
+   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
+   */
+  public abstract void reduceScatter(DeviceBuffer in, DeviceBuffer out, long[] counts, ReduceOp op);
 
   /**
    * Reduces each element over all ranks, in place on one rank. {@link ReduceOp} defines the bits.
@@ -268,6 +300,22 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void gather(DeviceBuffer in, DeviceBuffer out, int root);
 
   /**
+   * Gathers the elements of all ranks, of which each has a number of its own, on one rank. As
+   * {@link #gather(DeviceBuffer, DeviceBuffer, int)} but for what follows.
+   *
+   * @param in this rank's elements: {@code counts[rank]}; on the root it may be their slice of
+   *     {@code out}
+   * @param out on the root, receives the elements of rank 0, then those of rank 1, and so on: the
+   *     sum of the counts; ignored on other ranks, where it may be null
+   * @param counts the number of elements of each rank, the same on all ranks; 0 or more
+   * @param root the rank that gets the elements, the same on all ranks
+   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
+   *     one is negative or their sum does not fit a long; and as without counts
+   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
+   */
+  public abstract void gather(DeviceBuffer in, DeviceBuffer out, long[] counts, int root);
+
+  /**
    * Gives each rank one part of one rank's elements. Ordered on the streams of both buffers.
    * Collective.
    *
@@ -302,6 +350,25 @@ public abstract class GradientSync implements AutoCloseable {
    * @throws RankLostException if a rank does not join in time
    */
   public abstract void allToAll(DeviceBuffer in, DeviceBuffer out);
+
+  /**
+   * Sends one part of this rank's elements to each rank, and receives one from each; each part has
+   * a length of its own. As {@link #allToAll(DeviceBuffer, DeviceBuffer)} but for what follows.
+   *
+   * @param in the part for rank 0, then that for rank 1, and so on
+   * @param inCounts the number of elements for each rank; 0 or more
+   * @param out receives the part of rank 0, then that of rank 1, and so on; must not overlap {@code
+   *     in}
+   * @param outCounts the number of elements from each rank; 0 or more, and what that rank gives for
+   *     this one in its {@code inCounts}
+   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
+   *     one is negative, their sum does not fit a long, or this rank's own two counts differ; and
+   *     as without counts
+   * @throws MismatchedCallException on both ranks if what one sends is not what the other one
+   *     receives, after all other parts have been received
+   */
+  public abstract void allToAll(
+      DeviceBuffer in, long[] inCounts, DeviceBuffer out, long[] outCounts);
 
   /**
    * Sends a buffer's elements to another rank, which calls {@link #receive}. Ordered on the

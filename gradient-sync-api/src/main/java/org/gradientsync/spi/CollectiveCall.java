@@ -1,5 +1,6 @@
 package org.gradientsync.spi;
 
+import java.util.Arrays;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 
@@ -10,6 +11,9 @@ import org.gradientsync.ReduceOp;
  * <p>Input and output consist of blocks of the same type and count: one block, or one for each rank
  * in rank order. All-reduces and broadcasts are in place: their input is their output. A send has
  * an input only, a receive an output only.
+ *
+ * <p>A program may give each block a count of its own. The sync makes such a call of others, so a
+ * {@link Reducer} never gets one; a {@link CallInterceptor} does.
  *
  * <p>A sync sets one object again for each call, so that a call allocates nothing. Who keeps a call
  * keeps a {@link #copy}. Two calls are equal if they ask for the same with the same buffers. Not
@@ -147,6 +151,8 @@ public final class CollectiveCall {
   private DeviceBuffer out;
   private ReduceOp op;
   private int root;
+  private long[] inCounts; // or null
+  private long[] outCounts; // or null
 
   /** Creates a call, to be {@link #set}. */
   public CollectiveCall() {}
@@ -181,6 +187,21 @@ public final class CollectiveCall {
     out = newOut;
     op = newOp;
     root = newRoot;
+    inCounts = null;
+    outCounts = null;
+    return this;
+  }
+
+  /**
+   * Gives each block a count of its own.
+   *
+   * @param newInCounts the count of each block of the input, or null if the input is one block
+   * @param newOutCounts the count of each block of the output, or null if the output is one block
+   * @return this call, which keeps the arrays; {@link #copy} copies them
+   */
+  public CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
+    inCounts = newInCounts;
+    outCounts = newOutCounts;
     return this;
   }
 
@@ -190,7 +211,10 @@ public final class CollectiveCall {
    * @return a new call, equal to this one
    */
   public CollectiveCall copy() {
-    return new CollectiveCall(kind, in, out, op, root);
+    return new CollectiveCall(kind, in, out, op, root)
+        .counts(
+            inCounts == null ? null : inCounts.clone(),
+            outCounts == null ? null : outCounts.clone());
   }
 
   /**
@@ -312,7 +336,34 @@ public final class CollectiveCall {
   }
 
   /**
-   * The number of elements of a block.
+   * Whether each block has a count of its own.
+   *
+   * @return false if all blocks have the same count
+   */
+  public boolean hasCounts() {
+    return inCounts != null || outCounts != null;
+  }
+
+  /**
+   * The counts of the input's blocks, by rank.
+   *
+   * @return null if all blocks have the same count, or the input is one block
+   */
+  public long[] inCounts() {
+    return inCounts;
+  }
+
+  /**
+   * The counts of the output's blocks, by rank.
+   *
+   * @return null if all blocks have the same count, or the output is one block
+   */
+  public long[] outCounts() {
+    return outCounts;
+  }
+
+  /**
+   * The number of elements of a block, if all blocks have the same count.
    *
    * @param ranks the number of ranks
    * @return 0 or more
@@ -330,14 +381,19 @@ public final class CollectiveCall {
         && in == other.in
         && out == other.out
         && op == other.op
-        && root == other.root;
+        && root == other.root
+        && Arrays.equals(inCounts, other.inCounts)
+        && Arrays.equals(outCounts, other.outCounts);
   }
 
   @Override
   public int hashCode() {
     int hash = System.identityHashCode(in) * 31 + System.identityHashCode(out);
     hash = hash * 31 + kind.ordinal();
-    return (hash * 31 + (op == null ? -1 : op.ordinal())) * 31 + root;
+    hash = (hash * 31 + (op == null ? -1 : op.ordinal())) * 31 + root;
+    return hasCounts()
+        ? (hash * 31 + Arrays.hashCode(inCounts)) * 31 + Arrays.hashCode(outCounts)
+        : hash;
   }
 
   @Override
@@ -348,6 +404,12 @@ public final class CollectiveCall {
     }
     if (op != null) {
       text.append(", ").append(op);
+    }
+    if (inCounts != null) {
+      text.append(", inCounts=").append(Arrays.toString(inCounts));
+    }
+    if (outCounts != null) {
+      text.append(", outCounts=").append(Arrays.toString(outCounts));
     }
     return (root == RankGroup.NO_RANK ? text : text.append(", rank=").append(root))
         .append(')')

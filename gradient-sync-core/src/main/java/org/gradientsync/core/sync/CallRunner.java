@@ -6,6 +6,7 @@ import org.gradientsync.DeviceException;
 import org.gradientsync.Event;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.observation.Observer;
 import org.gradientsync.core.selection.Selection;
@@ -29,6 +30,7 @@ final class CallRunner implements AutoCloseable {
   private final boolean finite;
   private final CollectiveArguments arguments;
   private final CallGroups groups;
+  private final PlanCache<UnequalBlocks> unequal;
   private final CollectiveCall call = new CollectiveCall(); // guarded by the group
   private Event between; // the streams of an input and an output; or null
   private CallInterceptor interceptor; // or null
@@ -42,6 +44,7 @@ final class CallRunner implements AutoCloseable {
     finite = choice.finite();
     arguments = new CollectiveArguments(group.ranks(), device);
     groups = new CallGroups(group, device);
+    unequal = new PlanCache<>(group);
   }
 
   void intercept(CallInterceptor newInterceptor) {
@@ -59,14 +62,27 @@ final class CallRunner implements AutoCloseable {
 
   /** Makes a call of the program: records it for a group, or runs it. */
   void make(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+    make(kind, in, out, op, root, null, null);
+  }
+
+  /** As above, with a count for each block of the input or the output, or null. */
+  void make(
+      Kind kind,
+      DeviceBuffer in,
+      DeviceBuffer out,
+      ReduceOp op,
+      int root,
+      long[] inCounts,
+      long[] outCounts) {
     order.begin();
     if (interceptor == null && !order.isRecording()) {
       synchronized (group) {
-        run(call.set(kind, in, out, op, root));
+        run(call.set(kind, in, out, op, root).counts(inCounts, outCounts));
       }
       return;
     }
-    CollectiveCall given = intercepted(new CollectiveCall(kind, in, out, op, root));
+    CollectiveCall given =
+        intercepted(new CollectiveCall(kind, in, out, op, root).counts(inCounts, outCounts).copy());
     if (given == null) {
       return;
     }
@@ -155,11 +171,29 @@ final class CallRunner implements AutoCloseable {
       } else if (given.in() == null
           || given.out() == null
           || device.streamOf(given.in()) == device.streamOf(given.out())) {
-        reducer.run(given);
+        runChecked(given);
       } else {
         runOnTwoStreams(given);
       }
     }
+  }
+
+  /** The caller has ordered the streams of input and output. */
+  private void runChecked(CollectiveCall given) {
+    if (given.hasCounts()) {
+      unequal(given).run();
+    } else {
+      reducer.run(given);
+    }
+  }
+
+  private UnequalBlocks unequal(CollectiveCall given) {
+    UnequalBlocks blocks = unequal.get(given);
+    if (blocks == null) {
+      blocks = new UnequalBlocks(group, device, reducer, given);
+      unequal.put(given, blocks);
+    }
+    return blocks;
   }
 
   /** Exchanges the messages of a group. */
@@ -208,13 +242,13 @@ final class CallRunner implements AutoCloseable {
     }
     between.record(from);
     to.waitFor(between);
-    reducer.run(given);
+    runChecked(given);
     between.record(to);
     from.waitFor(between);
   }
 
   @Override
   public void close() {
-    Resources.closeAll(groups, between);
+    Resources.closeAll(groups, unequal, between);
   }
 }

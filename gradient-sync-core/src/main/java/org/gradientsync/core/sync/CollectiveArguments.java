@@ -1,5 +1,6 @@
 package org.gradientsync.core.sync;
 
+import java.util.Arrays;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -46,13 +47,19 @@ final class CollectiveArguments {
     if (kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST || kind.isMessage()) {
       return; // one buffer
     }
-    requireBlocks("in", in, kind.inputBlocks(ranks.size()));
-    requireBlocks("out", out, kind.outputBlocks(ranks.size()));
+    if (call.hasCounts()) {
+      requireCounts(call);
+    } else {
+      requireBlocks("in", in, kind.inputBlocks(ranks.size()));
+      requireBlocks("out", out, kind.outputBlocks(ranks.size()));
+    }
     if (in == null || out == null) {
       return;
     }
-    long block = call.blockCount(ranks.size());
-    long expected = block * kind.outputBlocks(ranks.size());
+    long expected =
+        call.hasCounts()
+            ? out.count() // which has been checked
+            : call.blockCount(ranks.size()) * kind.outputBlocks(ranks.size());
     if (in.type() != out.type() || out.count() != expected) {
       throw new IllegalArgumentException(
           "types or counts do not match: in="
@@ -70,7 +77,7 @@ final class CollectiveArguments {
     }
     AbstractDeviceBuffer from = (AbstractDeviceBuffer) in;
     AbstractDeviceBuffer to = (AbstractDeviceBuffer) out;
-    if (from.overlaps(to) && !isInPlace(kind, from, to, ranks.rank() * block)) {
+    if (from.overlaps(to) && !isInPlace(kind, from, to, ownBlock(call))) {
       throw new IllegalArgumentException(
           "in and out overlap: in="
               + in
@@ -83,6 +90,79 @@ final class CollectiveArguments {
                   ? ""
                   : ", or this rank's block of the larger buffer as the other one"));
     }
+  }
+
+  /** Where this rank's block begins in the larger one of two buffers. */
+  private long ownBlock(CollectiveCall call) {
+    if (!call.hasCounts()) {
+      return ranks.rank() * call.blockCount(ranks.size());
+    }
+    long[] counts = call.inCounts() != null ? call.inCounts() : call.outCounts();
+    return Arrays.stream(counts, 0, ranks.rank()).sum();
+  }
+
+  /** Throws if counts do not match the buffers. */
+  private void requireCounts(CollectiveCall call) {
+    if (call.in() != null) {
+      requireCount("in", call.in(), call.inCounts(), call.outCounts());
+    }
+    if (call.out() != null) {
+      requireCount("out", call.out(), call.outCounts(), call.inCounts());
+    } else {
+      total(call.outCounts());
+    }
+    if (call.kind() == Kind.ALL_TO_ALL
+        && call.inCounts()[ranks.rank()] != call.outCounts()[ranks.rank()]) {
+      throw new IllegalArgumentException(
+          "this rank's part for itself has two counts: in="
+              + call.inCounts()[ranks.rank()]
+              + ", out="
+              + call.outCounts()[ranks.rank()]
+              + ", rank="
+              + ranks.rank());
+    }
+  }
+
+  /**
+   * Throws unless a buffer has as many elements as its counts say.
+   *
+   * @param counts of the buffer's blocks; null if it is this rank's block of the other buffer
+   */
+  private void requireCount(String role, DeviceBuffer buffer, long[] counts, long[] others) {
+    long total = total(counts == null ? others : counts);
+    long expected = counts == null ? others[ranks.rank()] : total;
+    if (buffer.count() != expected) {
+      throw new IllegalArgumentException(
+          "counts do not match the buffer: "
+              + role
+              + "="
+              + buffer
+              + ", expected="
+              + expected
+              + ", counts="
+              + Arrays.toString(counts == null ? others : counts)
+              + ", rank="
+              + ranks.rank());
+    }
+  }
+
+  private long total(long[] counts) {
+    boolean valid = counts.length == ranks.size();
+    long total = 0;
+    for (long count : counts) {
+      total += count;
+      valid &= count >= 0 && total >= 0;
+    }
+    if (!valid) {
+      throw new IllegalArgumentException(
+          "counts must be one for each rank, none negative, and their sum fit a long: counts="
+              + Arrays.toString(counts)
+              + ", size="
+              + ranks.size()
+              + ", rank="
+              + ranks.rank());
+    }
+    return total;
   }
 
   private void requireOwn(DeviceBuffer buffer) {

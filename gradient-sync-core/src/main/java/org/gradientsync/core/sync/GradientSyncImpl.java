@@ -110,39 +110,73 @@ final class GradientSyncImpl extends ChosenSync {
 
   @Override
   public void allGather(DeviceBuffer in, DeviceBuffer out) {
-    blocks(Kind.ALL_GATHER, in, out, null, RankGroup.NO_RANK);
+    blocks(Kind.ALL_GATHER, in, null, out, null, null, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void allGather(DeviceBuffer in, DeviceBuffer out, long[] counts) {
+    Objects.requireNonNull(counts, "counts");
+    blocks(Kind.ALL_GATHER, in, null, out, counts, null, RankGroup.NO_RANK);
   }
 
   @Override
   public void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    blocks(Kind.REDUCE_SCATTER, in, out, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
+    Objects.requireNonNull(op, "op");
+    blocks(Kind.REDUCE_SCATTER, in, null, out, null, op, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void reduceScatter(DeviceBuffer in, DeviceBuffer out, long[] counts, ReduceOp op) {
+    Objects.requireNonNull(counts, "counts");
+    Objects.requireNonNull(op, "op");
+    blocks(Kind.REDUCE_SCATTER, in, counts, out, null, op, RankGroup.NO_RANK);
   }
 
   @Override
   public void reduce(DeviceBuffer buffer, ReduceOp op, int root) {
-    blocks(Kind.REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), root);
+    Objects.requireNonNull(op, "op");
+    blocks(Kind.REDUCE, buffer, null, buffer, null, op, root);
   }
 
   @Override
   public void gather(DeviceBuffer in, DeviceBuffer out, int root) {
-    blocks(Kind.GATHER, in, out, null, root);
+    blocks(Kind.GATHER, in, null, out, null, null, root);
+  }
+
+  @Override
+  public void gather(DeviceBuffer in, DeviceBuffer out, long[] counts, int root) {
+    blocks(Kind.GATHER, in, null, out, Objects.requireNonNull(counts, "counts"), null, root);
   }
 
   @Override
   public void scatter(DeviceBuffer in, DeviceBuffer out, int root) {
-    blocks(Kind.SCATTER, in, out, null, root);
+    blocks(Kind.SCATTER, in, null, out, null, null, root);
   }
 
   @Override
   public void allToAll(DeviceBuffer in, DeviceBuffer out) {
-    blocks(Kind.ALL_TO_ALL, in, out, null, RankGroup.NO_RANK);
+    blocks(Kind.ALL_TO_ALL, in, null, out, null, null, RankGroup.NO_RANK);
+  }
+
+  @Override
+  public void allToAll(DeviceBuffer in, long[] inCounts, DeviceBuffer out, long[] outCounts) {
+    Objects.requireNonNull(inCounts, "inCounts");
+    Objects.requireNonNull(outCounts, "outCounts");
+    blocks(Kind.ALL_TO_ALL, in, inCounts, out, outCounts, null, RankGroup.NO_RANK);
   }
 
   /** Makes a call with an input and an output, of which a rank may have one. */
-  private void blocks(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
+  private void blocks(
+      Kind kind,
+      DeviceBuffer in,
+      long[] inCounts, // or null
+      DeviceBuffer out,
+      long[] outCounts, // or null
+      ReduceOp op,
+      int root) {
     DeviceBuffer input = kind.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
     DeviceBuffer output = kind.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
-    runner.make(kind, input, output, op, root);
+    runner.make(kind, input, output, op, root, inCounts, outCounts);
   }
 
   @Override

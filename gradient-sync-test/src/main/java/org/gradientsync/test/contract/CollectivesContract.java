@@ -1,5 +1,6 @@
 package org.gradientsync.test.contract;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -254,6 +255,259 @@ public abstract class CollectivesContract {
                     out.assertHas(expected, "allToAll, count=" + count);
                   }
                 }
+              }
+            });
+  }
+
+  /** Counts of their own for each rank: some zero, some odd, also none at all. */
+  private static long[][] unequalCounts(int ranks) {
+    long[][] all = new long[4][ranks];
+    for (int rank = 0; rank < ranks; rank++) {
+      all[1][rank] = rank % 2 == 0 ? 0 : 5 * rank + 2;
+      all[2][rank] = 103 + 977L * rank;
+      all[3][rank] = rank == ranks - 1 ? 20_001 : rank;
+    }
+    return all; // the first one is zero for each rank
+  }
+
+  private static int first(long[] counts, int rank) {
+    return (int) Arrays.stream(counts, 0, rank).sum();
+  }
+
+  /** Each rank's own elements, in rank order. */
+  private static ByteBuffer concatenated(DataType type, long first, long[] counts) {
+    ByteBuffer all = Numbers.memory(type, first(counts, counts.length));
+    int at = 0;
+    for (int rank = 0; rank < counts.length; rank++) {
+      int bytes = (int) counts[rank] * type.sizeInBytes();
+      all.put(at, values(type, rank, first, (int) counts[rank]), 0, bytes);
+      at += bytes;
+    }
+    return all;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void unequalBlocksAreGathered(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (long[] counts : unequalCounts(ranks)) {
+                int own = (int) counts[sync.rank()];
+                int total = first(counts, ranks);
+                assertArrayEquals(counts, sync.counts(own));
+                try (Padded in = new Padded(sync, type, own);
+                    Padded out = new Padded(sync, type, total)) {
+                  String what = "counts=" + Arrays.toString(counts);
+                  for (int round = 0; round < 2; round++) {
+                    ByteBuffer elements = values(type, sync.rank(), round, own);
+                    in.part.copyFrom(elements);
+                    sync.allGather(in.part, out.part, counts);
+                    in.assertHas(elements, "allGather, " + what);
+                    out.assertHas(concatenated(type, round, counts), "allGather, " + what);
+                    int root = round == 0 ? ranks - 1 : 0;
+                    in.part.copyFrom(values(type, sync.rank(), round + 9, own));
+                    sync.gather(in.part, sync.rank() == root ? out.part : null, counts, root);
+                    out.assertHas(
+                        concatenated(type, sync.rank() == root ? round + 9 : round, counts),
+                        "gather, root=" + root + ", " + what);
+                  }
+                  DeviceBuffer slice = out.part.slice(first(counts, sync.rank()), own);
+                  slice.copyFrom(values(type, sync.rank(), 5, own));
+                  sync.allGather(slice, out.part, counts);
+                  out.assertHas(concatenated(type, 5, counts), "in place, " + what);
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void unequalBlocksAreReduced(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (ReduceOp op : new ReduceOp[] {ReduceOp.SUM, ReduceOp.AVERAGE, ReduceOp.MIN}) {
+                for (long[] counts : unequalCounts(ranks)) {
+                  if (!op.isDefinedFor(type)) {
+                    continue;
+                  }
+                  int first = first(counts, sync.rank());
+                  int own = (int) counts[sync.rank()];
+                  int total = first(counts, ranks);
+                  try (Padded in = new Padded(sync, type, total);
+                      Padded out = new Padded(sync, type, own)) {
+                    String what = "op=" + op + ", counts=" + Arrays.toString(counts);
+                    ByteBuffer elements = values(type, sync.rank(), 0, total);
+                    ByteBuffer expected = Numbers.reduced(type, op, ranks, first, own);
+                    in.part.copyFrom(elements);
+                    for (int round = 0; round < 2; round++) {
+                      out.part.fillZero();
+                      sync.reduceScatter(in.part, out.part, counts, op);
+                      in.assertHas(elements, what);
+                      out.assertHas(expected, what);
+                    }
+                    sync.reduceScatter(in.part, in.part.slice(first, own), counts, op);
+                    elements.put(first * type.sizeInBytes(), expected, 0, expected.remaining());
+                    in.assertHas(elements, what + ", in place");
+                  }
+                }
+              }
+            });
+  }
+
+  /** Rank r sends 3r + 5p + 1 elements to rank p, or none if both are odd. */
+  private static long sent(int from, int to) {
+    return from % 2 == 1 && to % 2 == 1 ? 0 : 3L * from + 5L * to + 1;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndTypes")
+  void unequalBlocksAreTransposed(int ranks, DataType type) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              long[] inCounts = new long[ranks];
+              long[] outCounts = new long[ranks];
+              for (int peer = 0; peer < ranks; peer++) {
+                inCounts[peer] = sent(sync.rank(), peer);
+                outCounts[peer] = sent(peer, sync.rank());
+              }
+              int received = first(outCounts, ranks);
+              ByteBuffer expected = Numbers.memory(type, received);
+              for (int peer = 0; peer < ranks; peer++) {
+                long first = 0;
+                for (int to = 0; to < sync.rank(); to++) {
+                  first += sent(peer, to);
+                }
+                ByteBuffer block = values(type, peer, first, (int) outCounts[peer]);
+                expected.put(
+                    first(outCounts, peer) * type.sizeInBytes(), block, 0, block.remaining());
+              }
+              try (Padded in = new Padded(sync, type, first(inCounts, ranks));
+                  Padded out = new Padded(sync, type, received)) {
+                ByteBuffer elements = values(type, sync.rank(), 0, first(inCounts, ranks));
+                in.part.copyFrom(elements);
+                for (int round = 0; round < 3; round++) {
+                  out.part.fillZero();
+                  if (round < 2) {
+                    sync.allToAll(in.part, inCounts, out.part, outCounts);
+                  } else {
+                    sync.grouped(() -> sync.allToAll(in.part, inCounts, out.part, outCounts));
+                  }
+                  in.assertHas(elements, "round=" + round);
+                  out.assertHas(expected, "round=" + round);
+                }
+              }
+            });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalRanks")
+  void differentCountsThrowOnEveryRankAndChangeNothing(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              long[] counts = new long[ranks];
+              Arrays.fill(counts, 4);
+              counts[0] = odd ? 3 : 4;
+              counts[1] = odd ? 5 : 4;
+              DataType type = DataType.FLOAT32;
+              try (DeviceBuffer all = sync.allocate(type, 4L * ranks);
+                  DeviceBuffer part = sync.allocate(type, 5)) {
+                ByteBuffer elements = values(type, sync.rank(), 0, 4 * ranks);
+                all.copyFrom(elements);
+                DeviceBuffer own = part.slice(0, counts[sync.rank()]);
+                String total = "(FLOAT32[" + 4 * ranks + "] \"counts ";
+                String first = "rank 0: allGather" + total + "4, 4";
+                String last = "rank " + (ranks - 1) + ": allGather" + total + "3, 5";
+                mismatch(() -> sync.allGather(own, all, counts), first, last);
+                mismatch(
+                    () -> sync.reduceScatter(all, own, counts, ReduceOp.SUM),
+                    "rank 0: reduceScatter" + total + "4, 4",
+                    "rank " + (ranks - 1) + ": reduceScatter" + total + "3, 5");
+                mismatch(
+                    () -> sync.gather(own, sync.rank() == 0 ? all : null, counts, 0),
+                    "rank 0: gather" + total + "4, 4",
+                    "rank " + (ranks - 1) + ": gather" + total + "3, 5");
+                ByteBuffer after = Numbers.memory(type, 4 * ranks);
+                all.copyTo(after);
+                assertEquals(-1, elements.mismatch(after));
+                long[] in = new long[ranks];
+                long[] out = new long[ranks];
+                if (sync.rank() == 0) {
+                  in[1] = 3;
+                } else if (sync.rank() == 1) {
+                  out[0] = 2;
+                }
+                Runnable exchange =
+                    () ->
+                        sync.allToAll(
+                            all.slice(0, first(in, ranks)),
+                            in,
+                            part.slice(0, first(out, ranks)),
+                            out);
+                if (sync.rank() < 2) {
+                  mismatch(
+                      exchange,
+                      "rank 0: send(FLOAT32[3], to=1)",
+                      "rank 1: receive(FLOAT32[2], from=0)");
+                } else {
+                  exchange.run();
+                }
+                Arrays.fill(counts, 4);
+                sync.allGather(part.slice(0, 4), all, counts); // the sync still works
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void refusesBadCounts(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              long[] fits = new long[ranks];
+              Arrays.fill(fits, 2);
+              long[] more = new long[ranks + 1];
+              long[] negative = fits.clone();
+              negative[ranks - 1] = -2;
+              long[] larger = fits.clone();
+              larger[sync.rank()]++;
+              try (DeviceBuffer all = sync.allocate(type, 2L * ranks);
+                  DeviceBuffer part = sync.allocate(type, 2);
+                  DeviceBuffer ints = sync.allocate(DataType.INT32, 2L * ranks)) {
+                refused(() -> sync.allGather(part, all, more), "one for each rank");
+                refused(() -> sync.allGather(part, all, negative), "none negative");
+                refused(() -> sync.allGather(part, all, larger), "counts do not match the buffer");
+                refused(() -> sync.allGather(part, ints, fits), "types or counts do not match");
+                refused(() -> sync.gather(part, all, larger, 0), "counts do not match the buffer");
+                refused(() -> sync.gather(part, all, fits, ranks), "root=" + ranks);
+                refused(
+                    () -> sync.reduceScatter(all, part, larger, ReduceOp.SUM),
+                    "counts do not match the buffer");
+                refused(
+                    () -> sync.reduceScatter(ints, ints.slice(0, 2), fits, ReduceOp.AVERAGE),
+                    "INT32");
+                refused(() -> sync.allToAll(all, fits, part, larger), "counts do not match");
+                long[] huge = new long[ranks];
+                huge[0] = Long.MAX_VALUE;
+                if (ranks > 1) {
+                  huge[1] = Long.MAX_VALUE;
+                  refused(() -> sync.allGather(part, all, huge), "fit a long");
+                  refused(() -> sync.allToAll(all, fits, all, fits), "in and out overlap");
+                  DeviceBuffer other = all.slice(2L * ((sync.rank() + 1) % ranks), 2);
+                  refused(() -> sync.allGather(other, all, fits), "in and out overlap");
+                }
+                assertThrows(NullPointerException.class, () -> sync.allGather(part, all, null));
+                sync.allGather(part, all, fits);
               }
             });
   }

@@ -54,6 +54,9 @@ final class RankCalls implements CallInterceptor {
    * memory, and are closed with the buffers.
    */
   private CollectiveCall oneLess(CollectiveCall call, int ranks) {
+    if (call.hasCounts()) {
+      return oneLessOfLast(call);
+    }
     boolean oneBuffer = call.in() == call.out();
     long count =
         (oneBuffer ? ((AbstractDeviceBuffer) call.in()).usedCount() : call.blockCount(ranks)) - 1;
@@ -71,6 +74,32 @@ final class RankCalls implements CallInterceptor {
       in = out.slice(rank * count, count);
     }
     return new CollectiveCall(call.kind(), in, out, call.op(), call.root());
+  }
+
+  /** As above, of one element less in the last block that has any. */
+  private CollectiveCall oneLessOfLast(CollectiveCall call) {
+    CollectiveCall less = call.copy();
+    long[] counts = less.outCounts() != null ? less.outCounts() : less.inCounts();
+    int last = counts.length - 1;
+    while (last >= 0 && counts[last] == 0) {
+      last--;
+    }
+    if (last < 0) {
+      throw nothingLess(call.buffer());
+    }
+    counts[last]--;
+    boolean ofOut = counts == less.outCounts();
+    boolean own = last == rank && less.kind() != CollectiveCall.Kind.ALL_TO_ALL;
+    DeviceBuffer in = call.in();
+    DeviceBuffer out = call.out();
+    if (in != null && (own || !ofOut)) {
+      in = in.slice(0, in.count() - 1);
+    }
+    if (out != null && (own || ofOut)) {
+      out = out.slice(0, out.count() - 1);
+    }
+    return new CollectiveCall(less.kind(), in, out, less.op(), less.root())
+        .counts(less.inCounts(), less.outCounts());
   }
 
   /** Whether one buffer is this rank's block of the other one. */
