@@ -51,6 +51,7 @@ public final class Processes {
   /**
    * The start time of a process, which distinguishes it from a later process with the same id.
    *
+   * @param process its id
    * @return a number that is comparable on this machine only, or {@link #UNKNOWN}
    */
   public static synchronized long started(long process) {
