@@ -3,6 +3,7 @@ module org.gradientsync.core {
   requires transitive org.gradientsync;
   requires org.slf4j;
   requires static jdk.jfr;
+  requires static jdk.unsupported; // sun.misc.Signal
 
   exports org.gradientsync.local;
   exports org.gradientsync.core.backend;

@@ -53,7 +53,35 @@ public abstract class GradientBuckets implements AutoCloseable {
      */
     REFUSE,
     /** It sets them to zero. For models in which some steps or ranks do not use all parameters. */
-    ZERO
+    ZERO,
+    /**
+     * It sets them to zero, and does not hand a parameter to the update that no rank had ready, so
+     * that momentum and weight decay leave it alone: see {@link GradientBuckets#isSkipped}. For
+     * models in which a step may use only some parameters, such as experts.
+     */
+    SKIP
+  }
+
+  /** What happens when a rank has no more data while others have, see {@link #join}. */
+  public enum Uneven {
+    /** The other ranks go on, and the rank takes part in their steps. */
+    JOIN,
+    /**
+     * All ranks stop after the step in which the first rank has none: {@link #stopRequested} is
+     * then true on all of them.
+     */
+    STOP
+  }
+
+  /** By what the sums of gradients are divided. */
+  public enum Divisor {
+    /** By the number of ranks. */
+    ALL_RANKS,
+    /**
+     * By the number of ranks that contributed: with {@link Missing#SKIP} those that had the
+     * parameter ready, otherwise those that were not in {@link #join}.
+     */
+    CONTRIBUTING_RANKS
   }
 
   /**
@@ -209,7 +237,9 @@ public abstract class GradientBuckets implements AutoCloseable {
    * on the first averages need not wait for the last.
    *
    * @param averaged called with each parameter's index, in the order of the buckets; work that it
-   *     enqueues on the compute stream finds this parameter's average
+   *     enqueues on the compute stream finds this parameter's average. With {@link Missing#SKIP} or
+   *     {@link Divisor#CONTRIBUTING_RANKS} it waits for all averages first, on the host, too, and
+   *     is not called for a parameter that is {@linkplain #isSkipped skipped}
    * @throws IllegalStateException as {@link #finish()} does, or if built with {@link
    *     Builder#sharded}
    */
@@ -221,7 +251,10 @@ public abstract class GradientBuckets implements AutoCloseable {
    * updates. Work enqueued later on the compute stream finds the new weights in {@link #weight}.
    * Within {@link #noSync} it does nothing.
    *
-   * @param update called with each shard, in the order of the buckets
+   * @param update called with each shard, in the order of the buckets. With {@link Missing#SKIP} or
+   *     {@link Divisor#CONTRIBUTING_RANKS} it waits for all averages first, on the host, too; and
+   *     is not called for a shard that has no parameter but {@linkplain #isSkipped skipped} ones.
+   *     Go through the {@link Shard#pieces} of the others
    * @throws IllegalStateException as {@link #finish()} does, or if not built with {@link
    *     Builder#sharded}
    * @throws GradientSyncException if an average or a gather of this step has failed
@@ -239,6 +272,44 @@ public abstract class GradientBuckets implements AutoCloseable {
    * @throws GradientSyncException if a gather has failed
    */
   public abstract void update(ShardUpdate update);
+
+  /**
+   * Whether no rank had a parameter's gradient ready in the last step that {@link #finish}
+   * averaged, nor within {@link #noSync} since the average before, so that an update must leave it
+   * alone. Waits for the averages of that step. All ranks get the same, without communication.
+   * False before the first step, and after {@link #discard} or {@link #rebuild}.
+   *
+   * @param parameter the parameter's index in the list, from 0
+   * @return always false if not built with {@link Missing#SKIP}
+   * @throws IllegalStateException in the middle of a step
+   */
+  public abstract boolean isSkipped(int parameter);
+
+  /**
+   * Whether all ranks are to stop, because any of them was asked to. True on all ranks after the
+   * same {@link #finish}: that of the first step whose last bucket became full after the program
+   * has called {@link GradientSync#requestStop}, or its process has received a {@linkplain
+   * GradientSync.Builder#stopOnSignal signal}, on any rank. With {@link Uneven#STOP} also after the
+   * step in which a rank had no more data. Stays true.
+   *
+   * <pre>{@code
+   * while (!buckets.stopRequested() && hasNext()) {
+   *   step(next());
+   * }
+   * if (sync.rank() == 0) {
+   *   save();
+   * }
+   * }</pre>
+   *
+   * <p>The averages of the step carry the request, so no rank waits for others. It waits for these
+   * averages. In sharded buckets each rank has its shards only, so the ranks exchange one number,
+   * and it is collective; built with {@link Missing#SKIP}, they carry it, too. Within {@link
+   * #noSync} steps do not change it. An average that {@link #discard} ends does not count.
+   *
+   * @return the same on all ranks that have finished the same steps
+   * @throws IllegalStateException in the middle of a step
+   */
+  public abstract boolean stopRequested();
 
   /**
    * Scales all gradients alike so that their norm is at most a maximum. Call it after {@link
@@ -404,8 +475,9 @@ public abstract class GradientBuckets implements AutoCloseable {
 
   /**
    * Takes part in the other ranks' steps with gradients of zero until all ranks have called it: for
-   * ranks with fewer steps than others. Averages are always over all ranks. Each rank calls it
-   * once, after its last step.
+   * ranks with fewer steps than others. {@link Builder#divisor} says by what sums are divided. Each
+   * rank calls it once, after its last step, unless {@link #stopRequested} has ended its loop. With
+   * {@link Uneven#STOP} it takes part in one step, after which the others stop.
    *
    * @param update called after each such step, when the averages are there, to keep this rank's
    *     parameters the same as the others'
@@ -462,12 +534,34 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder missing(Missing newMissing);
 
     /**
-     * Allows ranks to have different numbers of steps, see {@link GradientBuckets#join}. Costs one
-     * small kernel or copy per step.
+     * Allows ranks to have different numbers of steps: {@link Uneven#JOIN}.
      *
      * @return this builder
      */
-    public abstract Builder unevenSteps();
+    public Builder unevenSteps() {
+      return unevenSteps(Uneven.JOIN);
+    }
+
+    /**
+     * Allows ranks to have different numbers of steps, see {@link GradientBuckets#join}. Costs one
+     * small kernel or copy per step.
+     *
+     * @param newUneven what happens when the first rank has no more data
+     * @return this builder
+     */
+    public abstract Builder unevenSteps(Uneven newUneven);
+
+    /**
+     * Chooses by what the sums of gradients are divided. {@link Divisor#CONTRIBUTING_RANKS} takes
+     * the average over all ranks, and multiplies it by their number divided by that of the ranks
+     * that contributed, in double, rounded as {@link GradientBuckets#clipByGlobalNorm} rounds; for
+     * that, {@link GradientBuckets#finish} waits for the averages on the host. In buckets of
+     * BFLOAT16 the number of ranks is exact up to 256.
+     *
+     * @param newDivisor {@link Divisor#ALL_RANKS} if not set
+     * @return this builder
+     */
+    public abstract Builder divisor(Divisor newDivisor);
 
     /**
      * Shards the optimizer: each rank has the optimizer's state for its {@linkplain

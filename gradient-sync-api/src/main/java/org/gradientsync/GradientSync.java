@@ -485,6 +485,14 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void barrier();
 
   /**
+   * Asks all ranks to stop after a step: {@link GradientBuckets#stopRequested} is then true on all
+   * of them, of this sync and the parts that are {@linkplain #split split} from it. Not collective,
+   * and any thread may call it, at any time; it communicates nothing itself. Stays in effect. Later
+   * calls do nothing.
+   */
+  public abstract void requestStop();
+
+  /**
    * Splits the ranks into groups with a sync each, for example into tensor-parallel and
    * data-parallel groups. Collective over this sync's ranks.
    *
@@ -703,6 +711,23 @@ public abstract class GradientSync implements AutoCloseable {
      */
     public Builder requireFinite(boolean required) {
       return set("finite", Boolean.toString(required));
+    }
+
+    /**
+     * Calls {@link GradientSync#requestStop} when this process receives SIGTERM or SIGUSR1, for
+     * programs that save their state before a scheduler ends them. The first signal does that for
+     * all syncs of this process that were built so, and no longer ends the process; a second one of
+     * either kind does, at once. System property {@code gradientsync.stop.on.signal}.
+     *
+     * <p>Launchers treat signals that they get in ways of their own: {@code gradient-sync run},
+     * {@code mpirun} and {@code srun} pass SIGUSR1 on to all ranks; at SIGTERM {@code mpirun} ends
+     * the job within seconds.
+     *
+     * @param stop {@code false} if not set
+     * @return this builder
+     */
+    public Builder stopOnSignal(boolean stop) {
+      return set("stop.on.signal", Boolean.toString(stop));
     }
 
     /**

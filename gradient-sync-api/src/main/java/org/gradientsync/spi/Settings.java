@@ -38,6 +38,7 @@ public final class Settings {
           "reducer",
           "reports",
           "shutdown.grace",
+          "stop.on.signal",
           "timeout",
           "wire");
 
@@ -164,6 +165,16 @@ public final class Settings {
    */
   public boolean finite() {
     return isYes("finite", "true", "false", false);
+  }
+
+  /**
+   * The setting {@code stop.on.signal}.
+   *
+   * @return whether a signal asks the ranks to stop; false if not set
+   * @throws IllegalArgumentException if it is neither true nor false
+   */
+  public boolean stopOnSignal() {
+    return isYes("stop.on.signal", "true", "false", false);
   }
 
   /**

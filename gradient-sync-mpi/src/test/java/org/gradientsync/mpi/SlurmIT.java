@@ -76,6 +76,14 @@ class SlurmIT {
     job.expect("local 0 of 2").expect("local 1 of 2");
   }
 
+  @Test
+  void tasksStopAfterTheSameStep() throws Exception {
+    Mpirun.require();
+    List<String> command = command("srun", "--mpi=pmix", "-n", "2", "--overcommit");
+    StopIT.requireStopped(
+        2, Mpirun.below(command, NONE, StopPrograms.class, "processes", "slurm", "USR1", "once"));
+  }
+
   /** Debian's Slurm speaks PMI-1, too, which Debian's MPICH was built for. */
   @Test
   @Tag("mpich")

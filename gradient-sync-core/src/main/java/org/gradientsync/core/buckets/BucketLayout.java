@@ -29,12 +29,12 @@ public final class BucketLayout {
     long count;
     private int last; // position in the order of its last gradient
 
-    private Place(DataType type) {
+    Place(DataType type) {
       this.type = type;
     }
 
     /** Reserves space at the end and returns its offset. */
-    private long add(long elements) {
+    long add(long elements) {
       long at = count;
       int step = ALIGNMENT / type.sizeInBytes();
       count += (elements + step - 1) / step * step;
@@ -54,7 +54,7 @@ public final class BucketLayout {
   final int[] bucketOf;
   final long[] offsetOf;
 
-  /** The offset of the {@link JoinFlag} in the first bucket, or -1 without one. */
+  /** The offset of the {@link StepFlags} in the last bucket, or -1 without any. */
   final long flagOffset;
 
   /**
@@ -63,16 +63,11 @@ public final class BucketLayout {
    * @param order the parameters' indices in the order in which their gradients become ready
    * @param firstBytes the size at which the first bucket is full
    * @param bytes the size at which any other bucket is full
-   * @param flag whether the first bucket has an additional element for the {@link JoinFlag}
+   * @param flags how many additional elements the last bucket has for the {@link StepFlags}
    * @param shards the number of equal blocks that each bucket consists of, all of them aligned
    */
   BucketLayout(
-      List<Parameter> parameters,
-      int[] order,
-      long firstBytes,
-      long bytes,
-      boolean flag,
-      int shards) {
+      List<Parameter> parameters, int[] order, long firstBytes, long bytes, int flags, int shards) {
     bucketOf = new int[order.length];
     offsetOf = new long[order.length];
     Map<DataType, Place> open = new EnumMap<>(DataType.class);
@@ -99,10 +94,10 @@ public final class BucketLayout {
         bucketOf[parameter] = i;
       }
     }
-    if (flag && buckets.isEmpty()) {
+    if (flags > 0 && buckets.isEmpty()) {
       buckets.add(new Place(DataType.FLOAT32)); // of a model without parameters
     }
-    flagOffset = flag ? buckets.get(0).add(1) : -1;
+    flagOffset = flags > 0 ? buckets.get(buckets.size() - 1).add(flags) : -1;
     for (Place bucket : buckets) {
       bucket.padTo((long) shards * ALIGNMENT / bucket.type.sizeInBytes());
     }

@@ -1,6 +1,7 @@
 package org.gradientsync.core.buckets;
 
 import java.util.List;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
@@ -13,31 +14,33 @@ public final class BucketSet implements AutoCloseable {
   final BucketLayout layout;
   final Bucket[] buckets;
 
-  /** The flag of ranks that have data, or null without uneven steps. */
-  final JoinFlag flag;
+  /** Null in sharded buckets, unless parameters may be skipped, and without buckets. */
+  final StepFlags flags;
+
+  /** What averages the flags if they are not in the last bucket; or null. */
+  final Bucket flagBucket;
 
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
   private final DeviceBuffer[] weights; // or null
-  private final DeviceBuffer beforeFlag; // the first bucket without the flag; or null
+  private final DeviceBuffer beforeFlags; // the last bucket without the flags; or null
   private final Resources resources = new Resources();
 
   /**
    * Allocates the buckets. Not collective.
    *
    * @param number the number of this set among the sync's bucket sets, from 1
-   * @param sharded whether each rank has weights, and updates its block of them
    */
   BucketSet(
-      BucketSync sync,
-      List<Parameter> parameters,
+      BucketsBuilder options,
       BucketLayout layout,
       Stream compute,
       BucketStreams streams,
-      int number,
-      boolean sharded) {
+      int number) {
+    BucketSync sync = options.sync;
+    boolean sharded = options.sharded;
     this.layout = layout;
-    this.parameters = parameters;
+    parameters = options.parameters;
     buckets = new Bucket[layout.buckets.size()];
     gradients = new DeviceBuffer[parameters.size()];
     weights = sharded ? new DeviceBuffer[parameters.size()] : null;
@@ -49,7 +52,7 @@ public final class BucketSet implements AutoCloseable {
         List<GradientBuckets.Piece> pieces =
             sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
         buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
-        name(i, number);
+        name(i, number, options.uneven != null);
       }
       for (int i = 0; i < gradients.length; i++) {
         gradients[i] = view(bucketOf(i).flat, i);
@@ -57,14 +60,17 @@ public final class BucketSet implements AutoCloseable {
           weights[i] = view(bucketOf(i).shard.weights, i);
         }
       }
-      if (layout.flagOffset < 0) {
-        flag = null;
-        beforeFlag = null;
-      } else {
-        beforeFlag = buckets[0].flat.slice(0, layout.flagOffset);
-        DeviceBuffer place = buckets[0].flat.slice(layout.flagOffset, 1);
-        flag = resources.add(new JoinFlag(sync.backend(), place, compute));
-      }
+      flagBucket =
+          options.hasFlagBucket() ? resources.add(flagBucket(options, compute, streams)) : null;
+      beforeFlags = layout.flagOffset < 0 ? null : last().flat.slice(0, layout.flagOffset);
+      DeviceBuffer place =
+          flagBucket != null
+              ? flagBucket.flat.slice(0, options.flags())
+              : beforeFlags == null ? null : last().flat.slice(layout.flagOffset, options.flags());
+      flags =
+          place == null
+              ? null
+              : resources.add(new StepFlags(sync.backend(), place, compute, sync.size()));
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
@@ -76,13 +82,13 @@ public final class BucketSet implements AutoCloseable {
    * parameter, preceded by the number of the bucket set unless that is 1, and by whether steps may
    * be uneven. {@link org.gradientsync.core.rendezvous.Call} knows the form.
    */
-  private void name(int bucket, int number) {
+  private void name(int bucket, int number, boolean uneven) {
     int[] members = buckets[bucket].parameters;
     String first = members.length == 0 ? "" : parameters.get(members[0]).name();
     String last = members.length == 0 ? "" : parameters.get(members[members.length - 1]).name();
     String name =
         (number > 1 ? "buckets " + number + ", " : "")
-            + (layout.flagOffset < 0 ? "" : "uneven ")
+            + (uneven ? "uneven " : "")
             + ("bucket " + bucket + ": " + first)
             + (members.length > 1 ? " to " + last : "");
     AbstractDeviceBuffer averaged = (AbstractDeviceBuffer) buckets[bucket].averaged;
@@ -94,16 +100,32 @@ public final class BucketSet implements AutoCloseable {
     }
   }
 
+  private Bucket flagBucket(BucketsBuilder options, Stream compute, BucketStreams streams) {
+    BucketLayout.Place place = new BucketLayout.Place(DataType.FLOAT32);
+    place.add(options.flags());
+    Bucket bucket =
+        new Bucket(
+            options.sync, place, compute, streams.of(buckets.length - 1, buckets.length), null);
+    ((AbstractDeviceBuffer) bucket.averaged).named("flags of buckets");
+    return bucket;
+  }
+
+  Bucket last() {
+    return buckets[buckets.length - 1];
+  }
+
   private DeviceBuffer view(DeviceBuffer bucket, int parameter) {
     return bucket.slice(layout.offsetOf[parameter], parameters.get(parameter).count());
   }
 
-  /** This rank's averages of a bucket: its shard, or all; zeros between parameters, and no flag. */
+  /**
+   * This rank's averages of a bucket: its shard, or all; zeros between parameters, and no flags.
+   */
   DeviceBuffer averages(int bucket) {
     BucketShard shard = buckets[bucket].shard;
     return shard != null
         ? shard.own.gradient()
-        : bucket == 0 && beforeFlag != null ? beforeFlag : buckets[bucket].flat;
+        : bucket == buckets.length - 1 && beforeFlags != null ? beforeFlags : buckets[bucket].flat;
   }
 
   /** The view of a parameter's gradient: a new one if the caller has closed the last one. */

@@ -35,6 +35,9 @@ public interface BucketSync {
   /** Waits until the communication thread is idle, so that all ranks keep one order of calls. */
   void awaitTurn();
 
+  /** Whether the program has asked this rank to stop. */
+  boolean isStopRequested();
+
   /** Prepares a call, without an interceptor. Collective. */
   void prepare(CollectiveCall call);
 

@@ -19,9 +19,10 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   long firstBytes = 1 << 20;
   long bytes = 25 << 20;
   boolean overlap = true;
-  boolean unevenSteps;
+  GradientBuckets.Uneven uneven; // or null
   boolean sharded;
   GradientBuckets.Missing missing = GradientBuckets.Missing.REFUSE;
+  GradientBuckets.Divisor divisor = GradientBuckets.Divisor.ALL_RANKS;
   Stream compute;
 
   public BucketsBuilder(BucketSync sync, List<Parameter> parameters) {
@@ -57,8 +58,14 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   }
 
   @Override
-  public BucketsBuilder unevenSteps() {
-    unevenSteps = true;
+  public BucketsBuilder unevenSteps(GradientBuckets.Uneven newUneven) {
+    uneven = Objects.requireNonNull(newUneven, "uneven");
+    return this;
+  }
+
+  @Override
+  public BucketsBuilder divisor(GradientBuckets.Divisor newDivisor) {
+    divisor = Objects.requireNonNull(newDivisor, "divisor");
     return this;
   }
 
@@ -88,19 +95,42 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
             LayoutCheck.requireSame(
                 ranks,
                 parameters,
-                List.of("firstBucketBytes", "bucketBytes", "unevenSteps", "overlap", "sharded"),
+                List.of(
+                    "firstBucketBytes",
+                    "bucketBytes",
+                    "unevenSteps",
+                    "overlap",
+                    "sharded",
+                    "skipsMissing",
+                    "divisor"),
                 firstBytes,
                 bytes,
-                unevenSteps ? 1 : 0,
+                uneven == null ? 0 : 1 + uneven.ordinal(),
                 overlap ? 1 : 0,
-                sharded ? 1 : 0));
+                sharded ? 1 : 0,
+                skipsMissing() ? 1 : 0,
+                divisor.ordinal()));
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
-    if (sharded && unevenSteps) {
+    if (sharded && uneven != null) {
       throw new IllegalArgumentException(
           "sharded buckets cannot have uneven steps: rank="
               + sync.rank()
               + "; give all ranks as many steps, or build without sharded()");
     }
+  }
+
+  boolean skipsMissing() {
+    return missing == GradientBuckets.Missing.SKIP;
+  }
+
+  /** The number of the {@link StepFlags}. */
+  int flags() {
+    return StepFlags.FIXED + (skipsMissing() ? parameters.size() : 0);
+  }
+
+  /** Whether the flags need an average of their own: each rank gets a part of a sharded bucket. */
+  boolean hasFlagBucket() {
+    return sharded && skipsMissing() && !parameters.isEmpty();
   }
 
   /**
@@ -111,7 +141,12 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   BucketLayout layout(int[] order) {
     BucketLayout layout =
         new BucketLayout(
-            parameters, order, firstBytes, bytes, unevenSteps, sharded ? sync.size() : 1);
+            parameters,
+            order,
+            firstBytes,
+            bytes,
+            sharded || parameters.isEmpty() && uneven == null ? 0 : flags(),
+            sharded ? sync.size() : 1);
     int most = sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
     if (layout.buckets.size() > most) {
       throw new IllegalArgumentException(

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
 import java.util.function.ObjIntConsumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -32,13 +33,18 @@ final class GradientBucketsImpl extends GradientBuckets {
   private BucketSet set;
   private StepAverages averages;
   private List<Shard> shards; // or null
+  private final Runnable writeFlags = this::writeFlags;
+  private final IntPredicate has; // whether this rank has a parameter's gradient
   private boolean joining;
+  private boolean flagged; // the flags are those of the last step that was averaged
+  private boolean stopped; // as all ranks know
 
   GradientBucketsImpl(BucketsBuilder options) {
     this.options = options;
     sync = options.sync;
     parameters = options.parameters;
     readiness = new Readiness(parameters, sync.rank());
+    has = readiness::isKept;
     step = new StepState(sync, readiness, options.sharded);
     sync.awaitTurn();
     options.requireSame();
@@ -65,7 +71,7 @@ final class GradientBucketsImpl extends GradientBuckets {
         boolean blocks = sync.ownReducer().blocksHost();
         streams = new BucketStreams(sync.backend(), blocks, compute, options.overlap);
       }
-      set = new BucketSet(sync, parameters, layout, compute, streams, number, options.sharded);
+      set = new BucketSet(options, layout, compute, streams, number);
       averages = new StepAverages(sync, set, compute, options.overlap, lane);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
@@ -77,6 +83,9 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (bucket.averaged.count() > 0) {
         bucket.prepare(sync);
       }
+    }
+    if (set.flagBucket != null) {
+      set.flagBucket.prepare(sync);
     }
     if (options.sharded) {
       shards = Arrays.stream(set.buckets).map(bucket -> bucket.shard.own).toList();
@@ -130,7 +139,11 @@ final class GradientBucketsImpl extends GradientBuckets {
       readiness.keep(parameter);
       return;
     }
-    readiness.add(parameter);
+    add(parameter, true);
+  }
+
+  private synchronized void add(int parameter, boolean has) {
+    readiness.add(parameter, has);
     set.bucketOf(parameter).missing--;
     if (options.overlap) {
       startFull();
@@ -139,10 +152,24 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void startFull() {
     try {
-      averages.startFull(!joining);
+      averages.startFull(writeFlags);
     } catch (RuntimeException | Error e) {
       step.breaks(e);
       throw e;
+    }
+  }
+
+  /** Before the last average of a step, whose flags then replace those of the step before. */
+  private void writeFlags() {
+    set.flags.beginStep();
+    if (sync.isStopRequested()) {
+      set.flags.setStop();
+    }
+    if (options.uneven != null) {
+      set.flags.setData(!joining);
+    }
+    if (options.skipsMissing()) {
+      set.flags.setParameters(has);
     }
   }
 
@@ -179,6 +206,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return;
     }
     complete("finish", averaged, update);
+    flagged = true;
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
     sync.ownReducer().check(true); // on all ranks after the same averages, which are complete
@@ -203,18 +231,32 @@ final class GradientBucketsImpl extends GradientBuckets {
   private void complete(String call, IntConsumer averaged, ShardUpdate update) {
     step.ending(call);
     try {
+      boolean all = averaged != null && needsFlags(averaged, update);
+      if (all) {
+        awaitAll();
+        divide();
+      }
       for (int i = 0; i < set.buckets.length; i++) {
         Bucket bucket = set.buckets[i];
         if (averaged != null) {
-          averages.await(bucket);
+          if (!all) {
+            averages.await(bucket);
+          }
           for (int parameter : bucket.parameters) {
-            averaged.accept(parameter);
+            if (!all || !isSkippedHere(parameter)) {
+              averaged.accept(parameter);
+            }
           }
         }
-        if (update != null) {
+        if (update != null && !isSkippedHere(bucket)) {
           update.update(bucket.shard.own.gradient(), bucket.shard.own.weight(), i);
+        }
+        if (update != null) {
           averages.startGather(bucket.shard);
         }
+      }
+      if (averaged != null && !all && set.flagBucket != null) {
+        averages.await(set.flagBucket);
       }
       if (update != null) {
         averages.awaitWeights();
@@ -225,6 +267,61 @@ final class GradientBucketsImpl extends GradientBuckets {
     } finally {
       step.ending(null);
     }
+  }
+
+  /** Whether the flags say what the program gets of the averages. */
+  private boolean needsFlags(IntConsumer averaged, ShardUpdate update) {
+    return set.flags != null
+        && (options.divisor == Divisor.CONTRIBUTING_RANKS
+            || options.skipsMissing() && (averaged != nothing || update != null));
+  }
+
+  private void awaitAll() {
+    for (Bucket bucket : set.buckets) {
+      averages.await(bucket);
+    }
+    if (set.flagBucket != null) {
+      averages.await(set.flagBucket);
+    }
+  }
+
+  /** Divides by the number of ranks that have contributed, if the program has chosen that. */
+  private void divide() {
+    if (options.divisor == Divisor.ALL_RANKS) {
+      return;
+    }
+    for (int i = 0; i < set.buckets.length; i++) {
+      if (!options.skipsMissing()) {
+        scale(set.averages(i), options.uneven == null ? sync.size() : set.flags.withData());
+      } else if (options.sharded) {
+        DeviceBuffer own = shards.get(i).gradient();
+        for (Piece piece : shards.get(i).pieces()) {
+          DeviceBuffer part = own.slice(piece.shardOffset(), piece.count());
+          scale(part, set.flags.withParameter(piece.parameter()));
+        }
+      } else {
+        for (int parameter : set.buckets[i].parameters) {
+          scale(set.gradient(parameter), set.flags.withParameter(parameter));
+        }
+      }
+    }
+  }
+
+  private void scale(DeviceBuffer averages, long contributing) {
+    if (contributing > 0 && contributing < sync.size() && averages.count() > 0) {
+      sync.backend().scale(averages, (double) sync.size() / contributing);
+    }
+  }
+
+  /** Whether no rank had a parameter's gradient. The flags are averaged. */
+  private boolean isSkippedHere(int parameter) {
+    return options.skipsMissing() && set.flags.withParameter(parameter) == 0;
+  }
+
+  /** Whether a shard has no parameter that is to be updated. */
+  private boolean isSkippedHere(Bucket bucket) {
+    return options.skipsMissing()
+        && bucket.shard.own.pieces().stream().allMatch(piece -> isSkippedHere(piece.parameter()));
   }
 
   @Override
@@ -268,7 +365,7 @@ final class GradientBucketsImpl extends GradientBuckets {
         if (!readiness.isKept(i)) {
           set.gradient(i).fillZero();
         }
-        ready(i);
+        add(i, false);
       }
     }
   }
@@ -281,6 +378,38 @@ final class GradientBucketsImpl extends GradientBuckets {
       }
       throw missing;
     }
+  }
+
+  @Override
+  public boolean isSkipped(int parameter) {
+    readiness.require(parameter);
+    if (step.isEnding()) { // an update of the program asks
+      return isSkippedHere(parameter);
+    }
+    step.requireBetweenSteps("isSkipped");
+    return flagged && isSkippedHere(parameter);
+  }
+
+  @Override
+  public boolean stopRequested() {
+    step.requireBetweenSteps("stopRequested");
+    if (!stopped && flagged) {
+      stopped = set.flags == null ? isAnyStopping() : isStoppedByFlags();
+    }
+    return stopped;
+  }
+
+  private boolean isStoppedByFlags() {
+    return set.flags.isStopRequested()
+        || options.uneven == Uneven.STOP && set.flags.withData() < sync.size();
+  }
+
+  private boolean isAnyStopping() {
+    boolean[] any = {sync.isStopRequested()};
+    sync.awaitTurn();
+    GroupCommunicator ranks = sync.ownCommunicator();
+    ranks.compose(Origin.STOP_REQUESTED, () -> any[0] = ranks.any(any[0]));
+    return any[0];
   }
 
   @Override
@@ -297,6 +426,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       discardTogether();
     }
     set.fillZero(0);
+    flagged = false;
     beginStep();
   }
 
@@ -305,7 +435,7 @@ final class GradientBucketsImpl extends GradientBuckets {
    * ranks run all. The last rendezvous finds out if another rank has finished the step instead.
    */
   private void discardTogether() {
-    if (set.flag != null) {
+    if (options.uneven != null) {
       throw new IllegalStateException(
           "discard() outside of noSync() with uneven steps, where ranks in join() would still use"
               + " the averages: rank="
@@ -331,7 +461,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     set.fillZero(averages.started());
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.isReady(i)) {
-        ready(i);
+        add(i, false);
       }
     }
   }
@@ -383,6 +513,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     if (layout.isSameAs(set.layout)) {
       return false;
     }
+    flagged = false;
     try {
       set.close();
       layOut(Origin.REBUILD_BUCKETS, layout);
@@ -396,7 +527,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public long join(Runnable update) {
     step.requireAverages("join");
-    if (set.flag == null) {
+    if (options.uneven == null) {
       throw new IllegalStateException(
           "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
     }
@@ -404,14 +535,18 @@ final class GradientBucketsImpl extends GradientBuckets {
     try {
       for (long steps = 0; ; steps++) {
         set.fillZero(0);
+        step.requireWorking();
         for (int i = 0; i < parameters.size(); i++) {
-          ready(i);
+          add(i, false);
         }
         finish(nothing);
-        if (!set.flag.isRaised()) {
+        if (set.flags.withData() == 0) {
           return steps;
         }
         update.run();
+        if (options.uneven == Uneven.STOP) {
+          return steps + 1;
+        }
       }
     } finally {
       joining = false;

@@ -57,8 +57,12 @@ public final class Readiness {
     kept[parameter] = true;
   }
 
-  /** Marks a gradient as ready in this step. */
-  void add(int parameter) {
+  /**
+   * Marks a gradient as ready in this step.
+   *
+   * @param has false if this rank has none, and gives zeros
+   */
+  void add(int parameter, boolean has) {
     if (ready[parameter]) {
       throw new IllegalStateException(
           "gradient is ready already: parameter="
@@ -69,7 +73,7 @@ public final class Readiness {
               + " discard() to give a step up");
     }
     ready[parameter] = true;
-    kept[parameter] = true;
+    kept[parameter] |= has;
     if (!orderFixed) {
       order[count] = parameter;
     }

@@ -45,14 +45,15 @@ final class StepAverages implements AutoCloseable {
   /**
    * Starts the averages of full buckets.
    *
-   * @param hasData whether this rank has data of its own
+   * @param writeFlags sets the {@link StepFlags}, before the last one
    */
-  void startFull(boolean hasData) {
+  void startFull(Runnable writeFlags) {
     while (started < set.buckets.length && set.buckets[started].missing == 0) {
       Bucket bucket = set.buckets[started++];
       try {
-        if (started == 1 && set.flag != null && hasData) {
-          set.flag.raise();
+        boolean last = started == set.buckets.length;
+        if (last && set.flags != null) {
+          writeFlags.run();
         }
         bucket.ready.record(compute);
         bucket.observation =
@@ -61,6 +62,10 @@ final class StepAverages implements AutoCloseable {
           bucket.observation.ready(compute);
         }
         bucket.ticket = run(bucket.average);
+        if (last && set.flagBucket != null) {
+          set.flagBucket.ready.record(compute);
+          set.flagBucket.ticket = run(set.flagBucket.average);
+        }
       } catch (RuntimeException | Error e) {
         if (lane == null) {
           set.forgetObservations();

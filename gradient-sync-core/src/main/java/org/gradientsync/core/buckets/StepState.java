@@ -97,6 +97,10 @@ final class StepState {
     ending = call;
   }
 
+  boolean isEnding() {
+    return ending != null;
+  }
+
   boolean isNoSync() {
     return noSyncDepth > 0;
   }

@@ -54,6 +54,9 @@ public final class Call {
     /** {@link org.gradientsync.GradientBuckets#isFinite}. */
     IS_FINITE("GradientBuckets.isFinite"),
 
+    /** {@link org.gradientsync.GradientBuckets#stopRequested}. */
+    STOP_REQUESTED("GradientBuckets.stopRequested"),
+
     /** {@link org.gradientsync.GradientBuckets#discard}. */
     DISCARD("discard");
 

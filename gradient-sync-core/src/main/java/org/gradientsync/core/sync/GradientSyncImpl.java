@@ -40,6 +40,8 @@ final class GradientSyncImpl extends ChosenSync {
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
   private final ArrayAverages arrays = new ArrayAverages(this);
   private final Unclosed unclosed;
+  private final Runnable stop = this::requestStop;
+  private volatile boolean stopRequested;
 
   /** The program's view of the communicator, possibly wrapped. */
   private Communicator programCommunicator;
@@ -222,6 +224,20 @@ final class GradientSyncImpl extends ChosenSync {
   }
 
   @Override
+  public void requestStop() {
+    stopRequested = true;
+  }
+
+  @Override
+  public boolean isStopRequested() {
+    return stopRequested || parent != null && parent.isStopRequested();
+  }
+
+  void stopOnSignal() {
+    StopSignals.add(stop);
+  }
+
+  @Override
   public GradientSync split(int color, int key) {
     order.awaitTurn();
     ProcessGroup group = choice.group();
@@ -267,6 +283,7 @@ final class GradientSyncImpl extends ChosenSync {
         return;
       }
       order.close();
+      StopSignals.remove(stop);
       unclosed.closed();
       Resources.closeAll(
           this::closeParts, // those that were made meanwhile

@@ -48,7 +48,9 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
 
   @Override
   public GradientSync create() {
-    Selection selection = new Selection(new Settings(chosen));
+    Settings settings = new Settings(chosen);
+    boolean stopOnSignal = settings.stopOnSignal();
+    Selection selection = new Selection(settings);
     Selection.Choice choice = selection.choose(world);
     GradientSyncImpl sync;
     try {
@@ -57,13 +59,16 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
       Resources.closeAllAfter(e, choice.reducer(), choice.device(), choice.communicator());
       throw e;
     }
-    if (interceptor != null) {
-      try {
+    try {
+      if (interceptor != null) {
         sync.intercept(interceptor.apply(sync));
-      } catch (RuntimeException | Error e) {
-        Resources.closeAllAfter(e, sync);
-        throw e;
       }
+      if (stopOnSignal) {
+        sync.stopOnSignal();
+      }
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, sync);
+      throw e;
     }
     return sync;
   }

@@ -26,7 +26,7 @@ class BucketLayoutTest {
 
   private static BucketLayout layout(
       List<Parameter> parameters, int[] order, long firstBytes, long bytes) {
-    return new BucketLayout(parameters, order, firstBytes, bytes, false, 1);
+    return new BucketLayout(parameters, order, firstBytes, bytes, 0, 1);
   }
 
   @Test
@@ -95,18 +95,18 @@ class BucketLayoutTest {
   }
 
   @Test
-  void theFlagIsOneElementMoreInTheFirstBucket() {
+  void flagsAreElementsBehindTheGradientsOfTheLastBucket() {
     List<Parameter> model = List.of(floats(3), new Parameter("h", DataType.FLOAT16, 200));
     int[] order = {0, 1};
-    BucketLayout without = new BucketLayout(model, order, 1, 1, false, 1);
-    BucketLayout with = new BucketLayout(model, order, 1, 1, true, 1);
-    assertEquals(64, with.flagOffset);
-    assertEquals(128, with.buckets.get(0).count);
-    assertEquals(without.buckets.get(1).count, with.buckets.get(1).count);
+    BucketLayout without = new BucketLayout(model, order, 1, 1, 0, 1);
+    BucketLayout with = new BucketLayout(model, order, 1, 1, 130, 1);
+    assertEquals(256, with.flagOffset);
+    assertEquals(512, with.buckets.get(1).count);
+    assertEquals(without.buckets.get(0).count, with.buckets.get(0).count);
     assertArrayEquals(without.offsetOf, with.offsetOf);
-    BucketLayout empty = new BucketLayout(List.of(floats(0)), new int[] {0}, 1, 1, true, 1);
+    BucketLayout empty = new BucketLayout(List.of(floats(0)), new int[] {0}, 1, 1, 3, 1);
     assertEquals(0, empty.flagOffset);
-    assertTrue(empty.buckets.get(0).count >= 1);
+    assertTrue(empty.buckets.get(0).count >= 3);
   }
 
   @Test
@@ -115,7 +115,7 @@ class BucketLayoutTest {
         List.of(floats(3), new Parameter("h", DataType.FLOAT16, 600), floats(0), floats(129));
     int[] order = {0, 1, 2, 3};
     BucketLayout whole = layout(model, order, 1, 1);
-    BucketLayout blocks = new BucketLayout(model, order, 1, 1, false, 3);
+    BucketLayout blocks = new BucketLayout(model, order, 1, 1, 0, 3);
     assertTrue(blocks.isSameAs(whole)); // the padding is at the end
     assertEquals(
         List.of(3 * 64L, 2 * 3 * 128L, 3 * 64L),
@@ -125,7 +125,7 @@ class BucketLayoutTest {
   @Test
   void piecesAreThePartsOfParametersInABlock() {
     List<Parameter> model = List.of(floats(3), floats(0), floats(129), floats(64), floats(64));
-    BucketLayout layout = new BucketLayout(model, new int[] {0, 1, 2, 3, 4}, 1, 2000, false, 2);
+    BucketLayout layout = new BucketLayout(model, new int[] {0, 1, 2, 3, 4}, 1, 2000, 0, 2);
     assertEquals(2, layout.buckets.size());
     assertEquals(2 * 64, layout.buckets.get(0).count); // the first is full with one parameter
     assertEquals(List.of(new Piece(0, 0, 0, 3)), layout.pieces(0, 0, 64, model));
@@ -160,7 +160,7 @@ class BucketLayoutTest {
 
   private static void check(
       List<Parameter> model, int[] order, long firstBytes, long bytes, boolean flag) {
-    BucketLayout layout = new BucketLayout(model, order, firstBytes, bytes, flag, 1);
+    BucketLayout layout = new BucketLayout(model, order, firstBytes, bytes, flag ? 7 : 0, 1);
     List<Integer> seen = new ArrayList<>();
     int lastFull = -1;
     for (int b = 0; b < layout.buckets.size(); b++) {
@@ -177,9 +177,9 @@ class BucketLayoutTest {
         assertTrue(position > full, "in the order of readiness");
         full = position;
       }
-      if (flag && b == 0) {
+      if (flag && b == layout.buckets.size() - 1) {
         assertTrue(layout.flagOffset >= end);
-        end = layout.flagOffset + 1;
+        end = layout.flagOffset + 7;
       }
       assertTrue(bucket.count >= end);
       assertTrue(full > lastFull, "becomes full after the bucket before");

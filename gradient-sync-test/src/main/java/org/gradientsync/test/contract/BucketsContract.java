@@ -17,11 +17,14 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -29,7 +32,9 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientBuckets.Divisor;
 import org.gradientsync.GradientBuckets.Missing;
+import org.gradientsync.GradientBuckets.Uneven;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -602,7 +607,7 @@ public abstract class BucketsContract {
               buckets.ready(2); // the last pass adds nothing else
               buckets.finish();
               assertAverages(sync, buckets, FLOATS, 4);
-              if (missing == Missing.ZERO) { // the next step starts from scratch
+              if (missing != Missing.REFUSE) { // the next step starts from scratch
                 buckets.finish();
                 for (int i = 0; i < FLOATS.size(); i++) {
                   assertBits(
@@ -926,6 +931,15 @@ public abstract class BucketsContract {
                   MismatchedCallException.class,
                   () -> (odd ? uneven.unevenSteps() : uneven).build()),
               "unevenSteps=");
+          GradientBuckets.Builder stop =
+              small(sync, MODEL).unevenSteps(odd ? Uneven.STOP : Uneven.JOIN);
+          assertContains(assertThrows(MismatchedCallException.class, stop::build), "unevenSteps=");
+          GradientBuckets.Builder skip =
+              small(sync, MODEL).missing(odd ? Missing.SKIP : Missing.ZERO);
+          assertContains(assertThrows(MismatchedCallException.class, skip::build), "skipsMissing=");
+          GradientBuckets.Builder divisor =
+              small(sync, MODEL).divisor(odd ? Divisor.ALL_RANKS : Divisor.CONTRIBUTING_RANKS);
+          assertContains(assertThrows(MismatchedCallException.class, divisor::build), "divisor=");
           sync.barrier();
         });
   }
@@ -995,6 +1009,235 @@ public abstract class BucketsContract {
           buckets.gradient(i),
           "epoch " + epoch + ", step " + step + ", " + model.get(i));
     }
+  }
+
+  /** A gradient of whole numbers, whose sums are exact. */
+  private static void writeWhole(GradientSync sync, GradientBuckets buckets, int i, int step) {
+    float[] gradient = new float[(int) FLOATS.get(i).count()];
+    Arrays.fill(gradient, 16 * sync.rank() + 3 * i + step + 1);
+    buckets.gradient(i).copyFrom(gradient);
+  }
+
+  /** What is expected of the ranks that have a gradient, divided by all ranks or by those. */
+  private static float averageOfWhole(
+      int ranks, IntPredicate has, int i, int step, Divisor divisor) {
+    float sum = 0;
+    int contributing = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+      if (has.test(rank)) {
+        sum += 16 * rank + 3 * i + step + 1;
+        contributing++;
+      }
+    }
+    float average = sum / ranks;
+    return divisor == Divisor.ALL_RANKS || contributing == 0
+        ? average
+        : (float) (average * ((double) ranks / contributing));
+  }
+
+  private static void assertAll(float expected, DeviceBuffer buffer, String what) {
+    float[] actual = new float[(int) buffer.count()];
+    buffer.copyTo(actual);
+    for (float value : actual) {
+      assertEquals(expected, value, what);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void whatNoRankHasReadyIsSkipped(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          for (Divisor divisor : Divisor.values()) {
+            try (GradientBuckets buckets =
+                small(sync, FLOATS)
+                    .overlap(overlap)
+                    .missing(Missing.SKIP)
+                    .divisor(divisor)
+                    .build()) {
+              for (int i = 0; i < FLOATS.size(); i++) {
+                assertFalse(buckets.isSkipped(i), "no step has been finished");
+              }
+              for (int step = 0; step < 6; step++) {
+                int now = step;
+                for (int i : order(FLOATS.size(), 50 * step + sync.rank())) {
+                  if (step == 5 || has(sync.rank(), i, step)) {
+                    writeWhole(sync, buckets, i, step);
+                    buckets.ready(i);
+                  }
+                }
+                Set<Integer> updated = new TreeSet<>();
+                if (step % 2 == 0) {
+                  buckets.finish();
+                } else {
+                  buckets.finish(i -> updated.add(i));
+                }
+                for (int i = 0; i < FLOATS.size(); i++) {
+                  int parameter = i;
+                  IntPredicate has = rank -> now == 5 || has(rank, parameter, now);
+                  boolean skipped = IntStream.range(0, ranks).noneMatch(has);
+                  String what = divisor + ", step " + step + ", " + FLOATS.get(i);
+                  assertEquals(skipped, buckets.isSkipped(i), what);
+                  assertEquals(step % 2 == 1 && !skipped, updated.contains(i), what);
+                  float expected = averageOfWhole(ranks, has, i, step, divisor);
+                  assertAll(expected, buckets.gradient(i), what);
+                }
+                assertFalse(buckets.stopRequested());
+              }
+              buckets.discard();
+              assertFalse(buckets.isSkipped(1));
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void whatWasReadyInNoSyncIsNotSkipped(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync, FLOATS).missing(Missing.SKIP).build()) {
+            try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+              if (sync.rank() == ranks - 1) {
+                writeWhole(sync, buckets, 2, 0);
+                buckets.ready(2);
+              }
+              buckets.finish();
+            }
+            buckets.finish();
+            for (int i = 0; i < FLOATS.size(); i++) {
+              assertEquals(i != 2, buckets.isSkipped(i), "parameter " + i);
+            }
+            assertAll((16f * (ranks - 1) + 7) / ranks, buckets.gradient(2), "average");
+            buckets.ready(0);
+            assertThrows(IllegalStateException.class, () -> buckets.isSkipped(0));
+            assertThrows(IllegalStateException.class, buckets::stopRequested);
+            buckets.finish();
+            assertThrows(IndexOutOfBoundsException.class, () -> buckets.isSkipped(FLOATS.size()));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void joinMayLeaveOutRanksWithoutData(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          for (Missing missing : new Missing[] {Missing.REFUSE, Missing.SKIP}) {
+            for (Divisor divisor : Divisor.values()) {
+              try (GradientBuckets buckets =
+                  small(sync, FLOATS)
+                      .unevenSteps(Uneven.JOIN)
+                      .missing(missing)
+                      .divisor(divisor)
+                      .build()) {
+                int[] step = {0};
+                Runnable check =
+                    () -> {
+                      for (int i = 0; i < FLOATS.size(); i++) {
+                        float expected =
+                            averageOfWhole(ranks, rank -> rank >= step[0], i, step[0], divisor);
+                        String what = missing + ", " + divisor + ", step " + step[0];
+                        assertAll(expected, buckets.gradient(i), what);
+                        assertFalse(buckets.isSkipped(i), what);
+                      }
+                      step[0]++;
+                    };
+                while (step[0] <= sync.rank()) { // rank r has r + 1 steps
+                  for (int i = 0; i < FLOATS.size(); i++) {
+                    writeWhole(sync, buckets, i, step[0]);
+                    buckets.ready(i);
+                  }
+                  buckets.finish();
+                  check.run();
+                }
+                assertEquals(ranks - 1 - sync.rank(), buckets.join(check));
+                assertFalse(buckets.stopRequested());
+              }
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void allRanksStopWhenTheFirstHasNoMoreData(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          for (int most : new int[] {3, 1}) {
+            try (GradientBuckets buckets =
+                small(sync, FLOATS).unevenSteps(Uneven.STOP).overlap(overlap).build()) {
+              int own = sync.rank() == ranks / 2 ? most : most + sync.rank() + 1;
+              int[] steps = {0};
+              while (steps[0] < own && !buckets.stopRequested()) {
+                step(sync, buckets, FLOATS, steps[0]++);
+              }
+              long joined = buckets.stopRequested() ? 0 : buckets.join(() -> steps[0]++);
+              // Alone, the only rank has taken all of its own.
+              assertEquals(ranks == 1 ? most : most + 1, steps[0]);
+              assertEquals(ranks > 1 && sync.rank() == ranks / 2 ? 1 : 0, joined);
+              assertTrue(buckets.stopRequested());
+            }
+          }
+          try (GradientBuckets buckets = small(sync, FLOATS).unevenSteps(Uneven.STOP).build()) {
+            step(sync, buckets, FLOATS, 0);
+            assertFalse(buckets.stopRequested());
+            assertEquals(0, buckets.join(() -> {})); // all at once
+            assertTrue(buckets.stopRequested());
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void allRanksStopAfterTheSameStep(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          for (int[] asked : new int[][] {{0}, {ranks - 1}, {0, ranks - 1}}) {
+            try (GradientSync part = sync.split(0, sync.rank());
+                GradientBuckets buckets = small(part, MODEL).overlap(overlap).build();
+                GradientBuckets none = small(part, List.of()).build()) {
+              assertFalse(buckets.stopRequested());
+              for (int step = 0; step < 5; step++) {
+                for (int i = MODEL.size() - 1; i >= 0; i--) {
+                  write(part, buckets, MODEL, i, step);
+                  if (i == 1 && step == 2 && IntStream.of(asked).anyMatch(r -> r == part.rank())) {
+                    part.requestStop(); // in the middle of a step
+                    part.requestStop();
+                  }
+                  buckets.ready(i);
+                }
+                buckets.finish();
+                assertEquals(step >= 2, buckets.stopRequested(), "step " + step);
+                assertAverages(part, buckets, MODEL, step);
+                try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+                  assertEquals(step >= 2, buckets.stopRequested(), "step " + step);
+                }
+                none.finish();
+                assertEquals(step >= 2, none.stopRequested(), "step " + step);
+              }
+            }
+          }
+          try (GradientBuckets buckets = small(sync, FLOATS).build()) {
+            step(sync, buckets, FLOATS, 0);
+            assertFalse(buckets.stopRequested(), "only parts were asked");
+            if (sync.rank() == 0) {
+              sync.requestStop();
+            }
+            step(sync, buckets, FLOATS, 1);
+            assertTrue(buckets.stopRequested());
+          }
+          try (GradientSync part = sync.split(0, sync.rank());
+              GradientBuckets buckets = small(part, FLOATS).build()) {
+            step(part, buckets, FLOATS, 0);
+            assertTrue(buckets.stopRequested(), "the sync that it is a part of was asked");
+          }
+        });
   }
 
   @ParameterizedTest

@@ -5,6 +5,7 @@ import static org.gradientsync.test.contract.Doubles.read;
 import static org.gradientsync.test.contract.Doubles.write;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -22,6 +23,7 @@ import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientBuckets.Divisor;
 import org.gradientsync.GradientBuckets.Missing;
 import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.GradientBuckets.Shard;
@@ -99,18 +101,25 @@ public abstract class ShardedContract {
     }
 
     void update(DeviceBuffer gradient, DeviceBuffer weight) {
-      double[] g = read(gradient);
+      update(gradient, weight, new Piece(0, 0, 0, weight.count()));
+    }
+
+    void update(DeviceBuffer gradients, DeviceBuffer weights, Piece piece) {
+      DeviceBuffer weight = weights.slice(piece.shardOffset(), piece.count());
+      DeviceBuffer firsts = first.slice(piece.shardOffset(), piece.count());
+      DeviceBuffer seconds = second.slice(piece.shardOffset(), piece.count());
+      double[] g = read(gradients.slice(piece.shardOffset(), piece.count()));
       double[] w = read(weight);
-      double[] m = read(first);
-      double[] v = read(second);
+      double[] m = read(firsts);
+      double[] v = read(seconds);
       for (int i = 0; i < w.length; i++) {
         m[i] = 0.9 * m[i] + 0.1 * g[i];
         v[i] = 0.99 * v[i] + 0.01 * g[i] * g[i];
         w[i] -= RATE * m[i] / (Math.sqrt(v[i]) + 1e-8);
       }
       write(weight, w);
-      write(first, m);
-      write(second, v);
+      write(firsts, m);
+      write(seconds, v);
     }
   }
 
@@ -377,6 +386,112 @@ public abstract class ShardedContract {
               double[] expected = new double[(int) MODEL.get(i).count()];
               Arrays.fill(expected, i == 0 ? 8 : i == 2 ? 4 : 0);
               assertArrayEquals(expected, read(buckets.weight(i)), "parameter " + i);
+            }
+          }
+        });
+  }
+
+  private static boolean has(int rank, int parameter, int step) {
+    return step == 2 || parameter != 1 + step && (rank + parameter + step) % 3 != 0;
+  }
+
+  private static void backwardOfSome(GradientBuckets buckets, int rank, int step) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      if (has(rank, i, step)) {
+        write(buckets.gradient(i), numbers(rank, i, step));
+        buckets.ready(i);
+      }
+    }
+  }
+
+  /** As {@link #unsharded}, where some steps leave parameters out. */
+  private static ByteBuffer[] unshardedOfSome(GradientSync sync, int steps, Divisor divisor) {
+    List<DeviceBuffer> weights = new ArrayList<>();
+    List<Adam> adams = new ArrayList<>();
+    for (Parameter parameter : MODEL) {
+      weights.add(sync.allocate(parameter.type(), parameter.count()));
+      write(weights.get(weights.size() - 1), start(weights.size() - 1));
+      adams.add(new Adam(sync, parameter.count()));
+    }
+    try (GradientBuckets buckets = small(sync).missing(Missing.SKIP).divisor(divisor).build()) {
+      for (int step = 0; step < steps; step++) {
+        backwardOfSome(buckets, sync.rank(), step);
+        buckets.finish(i -> adams.get(i).update(buckets.gradient(i), weights.get(i)));
+      }
+    }
+    return bits(weights);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void whatNoRankHasReadyKeepsItsWeightsAndMoments(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          for (Divisor divisor : Divisor.values()) {
+            ByteBuffer[] expected = unshardedOfSome(sync, 5, divisor);
+            try (GradientBuckets buckets =
+                small(sync)
+                    .sharded()
+                    .overlap(overlap)
+                    .missing(Missing.SKIP)
+                    .divisor(divisor)
+                    .build()) {
+              begin(sync, buckets);
+              List<Adam> adams = optimizers(sync, buckets);
+              GradientBuckets.ShardUpdate update =
+                  (gradient, weight, shard) -> {
+                    int used = 0;
+                    for (Piece piece : buckets.shards().get(shard).pieces()) {
+                      if (!buckets.isSkipped(piece.parameter())) {
+                        adams.get(shard).update(gradient, weight, piece);
+                        used++;
+                      }
+                    }
+                    assertTrue(used > 0, "a shard without a parameter to update");
+                  };
+              for (int step = 0; step < 5; step++) {
+                backwardOfSome(buckets, sync.rank(), step);
+                if (step % 2 == 0) {
+                  buckets.finish(update);
+                } else {
+                  buckets.finish();
+                  buckets.update(update);
+                }
+                int now = step;
+                for (int i = 0; i < MODEL.size(); i++) {
+                  int parameter = i;
+                  assertEquals(
+                      IntStream.range(0, ranks).noneMatch(rank -> has(rank, parameter, now)),
+                      buckets.isSkipped(i),
+                      "step " + step + ", " + MODEL.get(i));
+                }
+                assertFalse(buckets.stopRequested());
+              }
+              assertWeights(expected, buckets, divisor + ", overlap=" + overlap);
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void allRanksStopAfterTheSameStep(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          for (Missing missing : new Missing[] {Missing.REFUSE, Missing.SKIP}) {
+            try (GradientSync part = sync.split(0, sync.rank());
+                GradientBuckets buckets = small(part).sharded().missing(missing).build()) {
+              begin(part, buckets);
+              for (int step = 0; step < 4; step++) {
+                if (step == 2 && part.rank() == ranks - 1) {
+                  part.requestStop();
+                }
+                backward(buckets, part.rank(), step);
+                buckets.finish((gradient, weight, shard) -> {});
+                assertEquals(step >= 2, buckets.stopRequested(), missing + ", step " + step);
+              }
             }
           }
         });
