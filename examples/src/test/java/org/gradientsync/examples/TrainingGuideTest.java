@@ -154,10 +154,52 @@ class TrainingGuideTest {
     }
   }
 
+  static GradientSync stoppable() {
+    GradientSync sync = GradientSync.builder().stopOnSignal(true).create();
+    return sync;
+  }
+
+  static int untilStopped(
+      GradientSync sync, GradientBuckets buckets, Model model, IntConsumer update, Path file)
+      throws IOException {
+    int step = 0;
+    while (!buckets.stopRequested()) {
+      pass(model, buckets, step++ * sync.size() + sync.rank(), 1, false);
+      buckets.finish(update);
+    }
+    if (sync.rank() == 0) {
+      model.save(file, step);
+    }
+    return step;
+  }
+
+  static void skipped(GradientSync sync, Model model, int layer, float rate) {
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters())
+            .missing(GradientBuckets.Missing.SKIP)
+            .divisor(GradientBuckets.Divisor.CONTRIBUTING_RANKS) // those that have used a layer
+            .build()) {
+      buckets.broadcast(model.weights(), 0);
+      model.forward(sync.rank());
+      model.backward(layer, buckets.gradient(layer), 1, false);
+      buckets.ready(layer); // and no other one
+      buckets.finish(i -> model.update(i, buckets.gradient(i), rate));
+    }
+  }
+
+  static float[] predictions(GradientSync sync, DeviceBuffer mine) {
+    long[] counts = sync.counts(mine.count()); // of each rank, on every rank
+    long total = Arrays.stream(counts).sum();
+    try (DeviceBuffer all = sync.allocate(DataType.FLOAT32, total)) {
+      sync.allGather(mine, all, counts);
+      float[] predictions = new float[(int) total];
+      all.copyTo(predictions);
+      return predictions;
+    }
+  }
+
   static float weight(GradientSync sync, int rows) {
-    long[] all = {rows};
-    sync.communicator().allReduce(LongBuffer.wrap(all), ReduceOp.SUM);
-    float scale = (float) rows * sync.size() / all[0];
+    float scale = (float) rows * sync.size() / sync.communicator().sum(rows);
     return scale;
   }
 
@@ -709,6 +751,48 @@ class TrainingGuideTest {
       expected[i] = weight - RATE * (gradient / 2);
     }
     assertArrayEquals(expected, trained, 0f);
+  }
+
+  @Test
+  void skippedLayersAreNotUpdated() {
+    float[] trained = run(2, (sync, model) -> skipped(sync, model, sync.rank(), RATE));
+    for (int i = 0; i < ELEMENTS; i++) {
+      float weight = MyModel.first(i);
+      int rank = i < COUNTS[0] ? 0 : 1;
+      boolean skipped = i >= COUNTS[0] + COUNTS[1];
+      float gradient = weight - MyModel.target(rank, i);
+      assertEquals(skipped ? weight : weight - RATE * gradient, trained[i]);
+    }
+  }
+
+  @Test
+  void predictionsOfAllRanksAreGathered() {
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (DeviceBuffer mine = sync.allocate(DataType.FLOAT32, sync.rank())) {
+            float[] own = new float[sync.rank()];
+            Arrays.fill(own, sync.rank());
+            mine.copyFrom(own);
+            assertArrayEquals(new float[] {1, 2, 2}, predictions(sync, mine));
+          }
+        });
+  }
+
+  @Test
+  void aSignalStopsTheLoop(@TempDir Path folder) throws Exception {
+    Path file = folder.resolve("model");
+    try (GradientSync sync = stoppable();
+        MyModel model = new MyModel(sync);
+        GradientBuckets buckets = GradientBuckets.builder(sync, model.parameters()).build()) {
+      Process signal =
+          new ProcessBuilder("kill", "-USR1", "" + ProcessHandle.current().pid()).start();
+      IntConsumer update = layer -> model.update(layer, buckets.gradient(layer), RATE);
+      int steps = untilStopped(sync, buckets, model, update, file);
+      assertEquals(0, signal.waitFor());
+      assertEquals(steps, model.load(file));
+      assertArrayEquals(expected(steps, 1), model.values(), 0f);
+    }
   }
 
   @Test
