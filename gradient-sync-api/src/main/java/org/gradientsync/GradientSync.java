@@ -152,6 +152,32 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void average(double[] array);
 
   /**
+   * Averages several arrays in place, with the bits of {@link #average(float[])} for each. They
+   * share one call for each 16 million elements, so many small ones cost what their bytes cost, and
+   * a copy on the host more. Collective.
+   *
+   * @param arrays as many on all ranks, each as long; do not change if this method throws, unless
+   *     there are more than 16 million elements
+   * @throws MismatchedCallException if the ranks' calls differ, or the lengths of their arrays
+   */
+  public abstract void average(List<float[]> arrays);
+
+  /**
+   * Starts an average as {@link #average(DeviceBuffer)} makes it, in the background where the
+   * reducer blocks the host: a thread of the sync makes it, after all calls before. The sync's
+   * other calls, and those of {@link #communicator()}, wait until that thread is idle, so that all
+   * ranks keep one order of calls. A reducer that does not block ({@code peer}) enqueues the
+   * average on the buffer's stream before this method returns. Collective.
+   *
+   * @param buffer as for an average; neither read, write nor close it until the average is made
+   * @return the average, to wait for
+   * @throws IllegalArgumentException if the buffer is another sync's, or of a type without averages
+   * @throws IllegalStateException if the buffer or this sync is closed, or inside of {@link
+   *     #grouped}
+   */
+  public abstract PendingAverage averageAsync(DeviceBuffer buffer);
+
+  /**
    * Reduces each element over all ranks, in place. {@link ReduceOp} defines the bits of the result;
    * if {@link #wire()} is set, sums and averages of FLOAT32 are rounded more coarsely. Ordered on
    * the buffer's stream: it takes effect after the work enqueued there earlier, and before the work

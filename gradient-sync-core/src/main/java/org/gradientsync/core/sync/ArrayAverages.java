@@ -1,6 +1,8 @@
 package org.gradientsync.core.sync;
 
+import java.nio.FloatBuffer;
 import java.util.Arrays;
+import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -16,10 +18,12 @@ import org.gradientsync.spi.Unclosed;
  */
 final class ArrayAverages implements AutoCloseable {
   private static final int SIZES = 4 * Integer.SIZE;
+  private static final int MAX_PACKED = 16_000_000; // elements
 
   private final GradientSync sync;
   private final DeviceBuffer[] floats = new DeviceBuffer[SIZES];
   private final DeviceBuffer[] doubles = new DeviceBuffer[SIZES];
+  private FloatBuffer packed; // or null
 
   ArrayAverages(GradientSync sync) {
     this.sync = sync;
@@ -30,6 +34,47 @@ final class ArrayAverages implements AutoCloseable {
     buffer.copyFrom(array);
     sync.average(buffer);
     buffer.copyTo(array);
+  }
+
+  /** Averages several arrays, as many at a time as are packed into one buffer. */
+  synchronized void average(List<float[]> arrays) {
+    for (int first = 0; first < arrays.size(); ) {
+      int end = first;
+      long count = 0;
+      do {
+        count += arrays.get(end++).length;
+      } while (end < arrays.size() && count + arrays.get(end).length <= MAX_PACKED);
+      if (end == first + 1) {
+        average(arrays.get(first));
+      } else {
+        averagePacked(arrays.subList(first, end), (int) count);
+      }
+      first = end;
+    }
+  }
+
+  private void averagePacked(List<float[]> arrays, int count) {
+    DeviceBuffer buffer = buffer(floats, DataType.FLOAT32, count);
+    int[] lengths = arrays.stream().mapToInt(array -> array.length).toArray();
+    buffer.named(lengths.length + " arrays #" + Integer.toHexString(Arrays.hashCode(lengths)));
+    try {
+      FloatBuffer elements = packed(count);
+      arrays.forEach(elements::put);
+      buffer.copyFrom(elements.flip());
+      sync.average(buffer);
+      buffer.copyTo(elements);
+      elements.rewind();
+      arrays.forEach(elements::get);
+    } finally {
+      buffer.named(""); // as a single array of this length
+    }
+  }
+
+  private FloatBuffer packed(int count) {
+    if (packed == null || packed.capacity() < count) {
+      packed = FloatBuffer.allocate(count);
+    }
+    return packed.clear().limit(count);
   }
 
   synchronized void average(double[] array) {

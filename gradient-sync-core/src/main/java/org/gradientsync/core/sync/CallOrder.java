@@ -2,6 +2,7 @@ package org.gradientsync.core.sync;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.core.buckets.CommunicationThread;
 import org.gradientsync.core.observation.Observer;
 import org.gradientsync.spi.CollectiveCall;
@@ -14,6 +15,7 @@ final class CallOrder {
   private final int rank;
   private final Observer observer;
   private final ThreadLocal<List<CollectiveCall>> recording = new ThreadLocal<>();
+  private final PendingAverages pending = new PendingAverages();
   private volatile CommunicationThread thread; // or null
   private volatile boolean closed;
 
@@ -50,14 +52,26 @@ final class CallOrder {
   /** As above, also on a closed sync. */
   void awaitThread() {
     observer.requireNoListener(rank);
+    requireNotRecording();
+    CommunicationThread running = thread;
+    if (running != null) {
+      running.awaitAll();
+      pending.awaitAll();
+    }
+  }
+
+  void requireNotRecording() {
     if (isRecording()) {
       throw new IllegalStateException(
           "this call cannot be a part of a group: rank=" + rank + "; make it outside of grouped");
     }
-    CommunicationThread running = thread;
-    if (running != null) {
-      running.awaitAll();
-    }
+  }
+
+  /** Starts an average on the communication thread. */
+  PendingAverage start(Runnable average) {
+    requireOpen();
+    observer.requireNoListener(rank);
+    return pending.start(thread(), average);
   }
 
   /** Waits for the turn of a call, unless it will be recorded. */

@@ -4,6 +4,7 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.Event;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.PlanCache;
@@ -92,6 +93,24 @@ final class CallRunner implements AutoCloseable {
     } else {
       run(given);
     }
+  }
+
+  /** Starts an average of the program, on the communication thread if the reducer blocks. */
+  PendingAverage start(DeviceBuffer buffer) {
+    order.requireNotRecording();
+    CollectiveCall average = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
+    if (!reducer.blocksHost()) {
+      make(Kind.ALL_REDUCE, buffer, buffer, ReduceOp.AVERAGE, average.root());
+      return () -> reducer.check(false);
+    }
+    arguments.require(average);
+    return order.start(
+        () -> {
+          CollectiveCall given = intercepted(average);
+          if (given != null) {
+            run(given);
+          }
+        });
   }
 
   /** Makes the calls of a group of the program. */

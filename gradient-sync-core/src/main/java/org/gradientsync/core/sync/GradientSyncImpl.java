@@ -12,6 +12,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
@@ -103,6 +104,20 @@ final class GradientSyncImpl extends ChosenSync {
     Objects.requireNonNull(array, "array");
     order.awaitTurn();
     arrays.average(array);
+  }
+
+  @Override
+  public void average(List<float[]> all) {
+    for (float[] array : Objects.requireNonNull(all, "arrays")) {
+      Objects.requireNonNull(array, "an array");
+    }
+    order.awaitTurn();
+    arrays.average(all);
+  }
+
+  @Override
+  public PendingAverage averageAsync(DeviceBuffer buffer) {
+    return runner.start(Objects.requireNonNull(buffer, "buffer"));
   }
 
   @Override

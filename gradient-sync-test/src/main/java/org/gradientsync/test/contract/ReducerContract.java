@@ -8,14 +8,20 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.junit.jupiter.api.TestInstance;
@@ -40,6 +46,10 @@ public abstract class ReducerContract {
 
   Stream<Integer> sizes() {
     return Arrays.stream(runner().sizes()).boxed();
+  }
+
+  Stream<Integer> several() {
+    return sizes().filter(ranks -> ranks > 1);
   }
 
   Stream<Arguments> sizesAndTypes() {
@@ -154,6 +164,144 @@ public abstract class ReducerContract {
               assertThrows(NullPointerException.class, () -> sync.average((float[]) null));
               sync.close();
               assertThrows(IllegalStateException.class, () -> sync.average(bad));
+            });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void averagesManyArraysAtOnce(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              for (int[] lengths : new int[][] {{}, {0}, {7}, {3, 0, 1_000, 1}, {5, 70_001, 2}}) {
+                for (int round = 0; round < 2; round++) {
+                  List<float[]> arrays = new ArrayList<>();
+                  for (int i = 0; i < lengths.length; i++) {
+                    arrays.add(new float[lengths[i]]);
+                    floats(Numbers.of(DataType.FLOAT32, sync.rank(), i + round, lengths[i]))
+                        .get(arrays.get(i));
+                  }
+                  sync.average(arrays);
+                  for (int i = 0; i < lengths.length; i++) {
+                    ByteBuffer expected =
+                        Numbers.reduced(
+                            DataType.FLOAT32, ReduceOp.AVERAGE, ranks, i + round, lengths[i]);
+                    int difference =
+                        expected.order(ByteOrder.nativeOrder()).mismatch(bytes(arrays.get(i)));
+                    assertEquals(-1, difference, "array " + i + " of " + lengths.length);
+                  }
+                }
+              }
+              List<float[]> arrays = List.of(new float[3], new float[4]);
+              List<float[]> others = List.of(new float[4], new float[3]);
+              List<float[]> mine = sync.rank() == 0 ? arrays : others;
+              if (ranks > 1 && looksFirst()) {
+                assertMismatch(() -> sync.average(mine), "2 arrays #");
+              }
+              List<float[]> bad = Arrays.asList(new float[1], null);
+              assertThrows(NullPointerException.class, () -> sync.average(bad));
+              sync.average(arrays); // the sync still works
+            });
+  }
+
+  private static FloatBuffer floats(ByteBuffer bytes) {
+    return bytes.order(ByteOrder.nativeOrder()).asFloatBuffer();
+  }
+
+  private static ByteBuffer bytes(float[] values) {
+    ByteBuffer bytes = Numbers.memory(DataType.FLOAT32, values.length);
+    floats(bytes).put(values);
+    return bytes;
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void averagesInTheBackground(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              DataType type = DataType.FLOAT32;
+              int[] counts = {1, 0, 70_001, 1_000};
+              List<DeviceBuffer> buffers = new ArrayList<>();
+              for (int count : counts) {
+                buffers.add(sync.allocate(type, count));
+              }
+              for (int round = 0; round < 3; round++) {
+                List<PendingAverage> pending = new ArrayList<>();
+                for (int i = 0; i < counts.length; i++) {
+                  buffers.get(i).copyFrom(Numbers.of(type, sync.rank(), i, counts[i]));
+                  pending.add(sync.averageAsync(buffers.get(i)));
+                }
+                if (round == 1) {
+                  sync.barrier(); // comes after them on all ranks
+                } else if (round == 2) {
+                  Collections.reverse(pending);
+                }
+                for (PendingAverage average : pending) {
+                  average.await();
+                  average.await(); // changes nothing
+                }
+                for (int i = 0; i < counts.length; i++) {
+                  assertBits(
+                      Numbers.reduced(type, ReduceOp.AVERAGE, ranks, i, counts[i]),
+                      buffers.get(i),
+                      type,
+                      ReduceOp.AVERAGE);
+                }
+              }
+              sync.averageAsync(buffers.get(2)); // nobody waits for it
+              buffers.get(3).copyFrom(Numbers.of(type, sync.rank(), 3, counts[3]));
+              sync.average(buffers.get(3));
+              assertBits(
+                  Numbers.reduced(type, ReduceOp.AVERAGE, ranks, 3, counts[3]),
+                  buffers.get(3),
+                  type,
+                  ReduceOp.AVERAGE);
+              assertThrows(NullPointerException.class, () -> sync.averageAsync(null));
+              assertThrows(
+                  IllegalStateException.class,
+                  () -> sync.grouped(() -> sync.averageAsync(buffers.get(0))));
+              try (DeviceBuffer ints = sync.allocate(DataType.INT32, 4)) {
+                assertThrows(IllegalArgumentException.class, () -> sync.averageAsync(ints));
+              }
+              buffers.forEach(DeviceBuffer::close);
+              assertThrows(IllegalStateException.class, () -> sync.averageAsync(buffers.get(0)));
+              sync.close();
+              assertThrows(IllegalStateException.class, () -> sync.averageAsync(buffers.get(0)));
+            });
+  }
+
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("several")
+  void failuresInTheBackgroundAreThrown(int ranks) {
+    runner()
+        .run(
+            ranks,
+            builder -> builder.requireFinite(true),
+            sync -> {
+              if (!looksFirst()) { // such failures break its sync
+                return;
+              }
+              try (DeviceBuffer bad = sync.allocate(DataType.FLOAT32, 5).named("bad");
+                  DeviceBuffer good = sync.allocate(DataType.FLOAT32, 5)) {
+                bad.copyFrom(new float[] {1, sync.rank() == 1 ? Float.NaN : 2, 3, 4, 5});
+                PendingAverage first = sync.averageAsync(bad);
+                PendingAverage second = sync.averageAsync(good);
+                second.await();
+                for (int i = 0; i < 2; i++) {
+                  String text = assertThrows(NotFiniteException.class, first::await).getMessage();
+                  assertTrue(text.contains("\"bad\""), text);
+                }
+                sync.averageAsync(bad); // nobody waits for it, so the next call throws
+                assertThrows(NotFiniteException.class, sync::barrier);
+                sync.barrier();
+                DeviceBuffer part = good.slice(0, sync.rank() == 0 ? 4 : 5);
+                PendingAverage mismatch = sync.averageAsync(part);
+                assertMismatch(mismatch::await, "rank 0: allReduce(FLOAT32[4]");
+                sync.average(good);
+              }
             });
   }
 

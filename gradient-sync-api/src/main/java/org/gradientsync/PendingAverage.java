@@ -1,0 +1,18 @@
+package org.gradientsync;
+
+/**
+ * An average that {@link GradientSync#averageAsync} has started. Any thread may use it, several at
+ * a time.
+ */
+public interface PendingAverage {
+  /**
+   * Waits until the average is made: work enqueued later on the buffer's stream, and copies to the
+   * host, find it. A second call returns or throws as the first one did.
+   *
+   * <p>The averages before it are made, too, by then. If nobody waits for an average that fails,
+   * the next call of the sync throws its exception.
+   *
+   * @throws RuntimeException what {@link GradientSync#average(DeviceBuffer)} throws
+   */
+  void await();
+}

@@ -1,0 +1,52 @@
+package org.gradientsync.core.sync;
+
+import java.util.ArrayDeque;
+import org.gradientsync.PendingAverage;
+import org.gradientsync.core.buckets.CommunicationThread;
+
+/**
+ * The averages of a sync that run on its communication thread and were not waited for yet. Each has
+ * a lane of its own, so that those after one that fails on all ranks alike are still made.
+ */
+final class PendingAverages {
+  private final ArrayDeque<Pending> pending = new ArrayDeque<>(); // guarded by itself
+
+  private record Pending(PendingAverages owner, CommunicationThread.Lane lane, long ticket)
+      implements PendingAverage {
+    @Override
+    public void await() {
+      owner.remove(this);
+      lane.await(ticket);
+    }
+  }
+
+  /** Runs an average on the thread, after all work that it has. */
+  PendingAverage start(CommunicationThread thread, Runnable average) {
+    CommunicationThread.Lane lane = thread.lane();
+    Pending started = new Pending(this, lane, lane.submit(average));
+    synchronized (pending) {
+      pending.add(started);
+    }
+    return started;
+  }
+
+  private void remove(Pending awaited) {
+    synchronized (pending) {
+      pending.remove(awaited);
+    }
+  }
+
+  /** Waits for those that nobody has waited for, and throws what the first failure threw. */
+  void awaitAll() {
+    while (true) {
+      Pending next;
+      synchronized (pending) {
+        next = pending.peek();
+      }
+      if (next == null) {
+        return;
+      }
+      next.await();
+    }
+  }
+}
