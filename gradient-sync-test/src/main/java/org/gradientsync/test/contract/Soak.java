@@ -15,6 +15,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
 
 /**
@@ -122,8 +123,12 @@ final class Soak implements AutoCloseable {
     steps++;
     int choice = shared.nextInt(100);
     try {
-      if (choice < 35) {
+      if (choice < 28) {
         reduce(any(), shared);
+      } else if (choice < 32) {
+        unequalBlocks(any());
+      } else if (choice < 35) {
+        background(any());
       } else if (choice < 45) {
         broadcast(any(), shared);
       } else if (choice < 60) {
@@ -195,6 +200,58 @@ final class Soak implements AutoCloseable {
       buffer.copyFrom(Numbers.of(type, rank, data, count));
       sync.broadcast(buffer, root);
       check(Numbers.of(type, root, data, count), buffer, "broadcast from " + root);
+    }
+  }
+
+  /** Gathers blocks of random lengths, and reduces them to where they came from. */
+  private void unequalBlocks(GradientSync sync) {
+    DataType type = TYPES[shared.nextInt(TYPES.length)];
+    ReduceOp op = op(shared, type);
+    int data = shared.nextInt(1 << 20);
+    long[] counts = new long[ranks];
+    int total = 0;
+    int first = 0;
+    for (int i = 0; i < ranks; i++) {
+      counts[i] = count(shared) / ranks;
+      first += i < rank ? (int) counts[i] : 0;
+      total += (int) counts[i];
+    }
+    int count = (int) counts[rank];
+    try (DeviceBuffer part = sync.allocate(type, count);
+        DeviceBuffer all = sync.allocate(type, total)) {
+      part.copyFrom(Numbers.of(type, rank, data, count));
+      sync.allGather(part, all, counts);
+      ByteBuffer expected = Numbers.memory(type, total);
+      for (int i = 0; i < ranks; i++) {
+        expected.put(Numbers.of(type, i, data, (int) counts[i]));
+      }
+      check(expected.clear(), all, "allGather of counts");
+      all.copyFrom(Numbers.of(type, rank, data, total));
+      sync.reduceScatter(all, part, counts, op);
+      check(Numbers.reduced(type, op, ranks, data + first, count), part, op);
+    }
+  }
+
+  /** Starts averages, of which some are waited for. */
+  private void background(GradientSync sync) {
+    int data = shared.nextInt(1 << 20);
+    int[] counts = {count(shared), count(shared), count(shared)};
+    List<DeviceBuffer> buffers = new ArrayList<>();
+    for (int i = 0; i < counts.length; i++) {
+      buffers.add(sync.allocate(DataType.FLOAT32, counts[i]));
+      buffers.get(i).copyFrom(Numbers.of(DataType.FLOAT32, rank, data + i, counts[i]));
+      PendingAverage average = sync.averageAsync(buffers.get(i));
+      if (own.nextBoolean()) {
+        average.await();
+      }
+    }
+    sync.barrier();
+    for (int i = 0; i < counts.length; i++) {
+      check(
+          Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, data + i, counts[i]),
+          buffers.get(i),
+          "averageAsync");
+      buffers.get(i).close();
     }
   }
 
@@ -291,11 +348,13 @@ final class Soak implements AutoCloseable {
   private void buckets(GradientSync sync) {
     int data = shared.nextInt(1 << 20);
     boolean overlap = shared.nextBoolean();
+    int left = shared.nextInt(3 * MODEL.size()); // out by all ranks, if there is one
     try (GradientBuckets buckets =
         GradientBuckets.builder(sync, MODEL)
             .firstBucketBytes(4_000)
             .bucketBytes(12_000)
             .overlap(overlap)
+            .missing(GradientBuckets.Missing.SKIP)
             .build()) {
       List<Integer> order = new ArrayList<>();
       for (int i = 0; i < MODEL.size(); i++) {
@@ -306,12 +365,19 @@ final class Soak implements AutoCloseable {
         Collections.shuffle(order, own);
         for (int i : order) {
           Parameter p = MODEL.get(i);
-          buckets.gradient(i).copyFrom(Numbers.of(p.type(), rank, now + i, (int) p.count()));
-          buckets.ready(i);
+          if (i != left) {
+            buckets.gradient(i).copyFrom(Numbers.of(p.type(), rank, now + i, (int) p.count()));
+            buckets.ready(i);
+          }
         }
         buckets.finish();
+        require(!buckets.stopRequested(), "nobody asked to stop");
         for (int i = 0; i < MODEL.size(); i++) {
           Parameter p = MODEL.get(i);
+          require(buckets.isSkipped(i) == (i == left), "wrongly skipped or not: " + p);
+          if (i == left) {
+            continue;
+          }
           check(
               Numbers.reduced(p.type(), ReduceOp.AVERAGE, ranks, now + i, (int) p.count()),
               buckets.gradient(i),

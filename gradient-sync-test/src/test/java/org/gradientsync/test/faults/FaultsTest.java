@@ -456,7 +456,8 @@ class FaultsTest {
 
   @Test
   void collectivesInPlaceMismatch() {
-    for (int call = 1; call <= 8; call += 2) {
+    long[] counts = {3, 3, 3};
+    for (int call = 1; call <= 16; call += 2) {
       faults.onRank(2).atCall(call).mismatch();
     }
     LocalRanks.run(
@@ -470,7 +471,11 @@ class FaultsTest {
                     () -> sync.reduceScatter(all, own, ReduceOp.AVERAGE),
                     () -> sync.allGather(own, all),
                     () -> sync.gather(own, sync.rank() == 2 ? all : null, 2),
-                    () -> sync.scatter(sync.rank() == 2 ? all : null, own, 2));
+                    () -> sync.scatter(sync.rank() == 2 ? all : null, own, 2),
+                    () -> sync.allGather(own, all, counts),
+                    () -> sync.reduceScatter(all, own, counts, ReduceOp.AVERAGE),
+                    () -> sync.gather(own, sync.rank() == 2 ? all : null, counts, 2),
+                    () -> sync.averageAsync(own).await());
             for (Runnable call : calls) {
               assertThrows(MismatchedCallException.class, call::run);
               call.run();
