@@ -35,19 +35,56 @@ public final class LossScaler {
    * Creates a scaler.
    *
    * @param scale the first scale, more than 0 and finite; with a power of two, scaling does not
-   *     round. To continue from a checkpoint, the scale that was saved
+   *     round
    * @param goodSteps the number of good steps in a row that double the scale, 1 or more
    * @throws IllegalArgumentException if an argument is out of range
    */
   public LossScaler(double scale, int goodSteps) {
-    if (!(scale > 0 && scale < Double.POSITIVE_INFINITY)) {
-      throw new IllegalArgumentException("scale must be positive and finite: scale=" + scale);
-    }
+    requireScale(scale);
     if (goodSteps < 1) {
       throw new IllegalArgumentException("goodSteps must be 1 or more: goodSteps=" + goodSteps);
     }
     this.scale = scale;
     this.goodSteps = goodSteps;
+  }
+
+  private static void requireScale(double scale) {
+    if (!(scale > 0 && scale < Double.POSITIVE_INFINITY)) {
+      throw new IllegalArgumentException("scale must be positive and finite: scale=" + scale);
+    }
+  }
+
+  /**
+   * What a checkpoint needs of a scaler.
+   *
+   * @param scale the factor for the loss of the next step
+   * @param good the number of good steps in a row since the scale has changed, 0 or more
+   */
+  public record State(double scale, int good) {}
+
+  /**
+   * This scaler's state, the same on all ranks.
+   *
+   * @return a copy
+   */
+  public State state() {
+    return new State(scale, good);
+  }
+
+  /**
+   * Continues from a state that was saved, on all ranks alike.
+   *
+   * @param state what {@link #state} gave
+   * @throws IllegalArgumentException if its scale is not positive and finite, or its number of
+   *     steps is negative
+   */
+  public void restore(State state) {
+    requireScale(state.scale());
+    if (state.good() < 0) {
+      throw new IllegalArgumentException("good must be 0 or more: good=" + state.good());
+    }
+    scale = state.scale();
+    good = Math.min(state.good(), goodSteps - 1); // so that the next good step doubles the scale
   }
 
   /**

@@ -24,6 +24,35 @@ class LossScalerTest {
   }
 
   @Test
+  void continuesFromAStateThatWasSaved() {
+    try (GradientSync sync = GradientSync.create();
+        GradientBuckets good = GradientBuckets.builder(sync, List.of(PARAMETER)).build()) {
+      LossScaler first = new LossScaler(8, 3);
+      first.step(good);
+      first.step(good);
+      LossScaler second = new LossScaler(1, 3);
+      second.restore(first.state());
+      assertEquals(first.state(), second.state());
+      assertTrue(second.step(good));
+      assertEquals(16, second.scale());
+      LossScaler stricter = new LossScaler(1, 1);
+      stricter.restore(first.state());
+      stricter.step(good);
+      assertEquals(16, stricter.scale());
+    }
+    LossScaler scaler = new LossScaler();
+    for (LossScaler.State wrong :
+        new LossScaler.State[] {
+          new LossScaler.State(0, 1),
+          new LossScaler.State(Double.NaN, 1),
+          new LossScaler.State(1, -1)
+        }) {
+      assertThrows(IllegalArgumentException.class, () -> scaler.restore(wrong));
+    }
+    assertEquals(new LossScaler.State(65_536, 0), scaler.state());
+  }
+
+  @Test
   void theScaleStaysWithinNormalFloats() {
     try (GradientSync sync = GradientSync.create();
         GradientBuckets good = GradientBuckets.builder(sync, List.of(PARAMETER)).build();

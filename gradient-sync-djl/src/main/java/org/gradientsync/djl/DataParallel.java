@@ -55,13 +55,15 @@ import org.slf4j.LoggerFactory;
  *   <li><b>Metrics.</b> At the end of each epoch DJL's metrics {@code train_epoch_*} and {@code
  *       validate_epoch_*} and the trainer's {@code TrainingResult} have the means over all rows of
  *       all ranks, each row counted once. Metrics of single batches remain those of this rank.
+ *   <li><b>Batch normalization.</b> After the last batch of an epoch, before validation and saving,
+ *       running means and variances become their averages over the ranks; {@link
+ *       #averageStatistics} turns that off.
  *   <li><b>Saving.</b> DJL's {@code SaveModelTrainingListener} saves on rank 0 only. For other
  *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
  * </ul>
  *
  * <p>A loop of your own calls {@code Trainer.step} once after each {@code EasyTrain.trainBatch},
- * and notifies the listeners of the end of each epoch, as {@code EasyTrain.fit} does. The running
- * means of a batch normalization are not averaged: the model that rank 0 saves has its own.
+ * and notifies the listeners of the end of each epoch, as {@code EasyTrain.fit} does.
  *
  * <p>Gradients are averaged where they are. In host memory DJL's gradients move into this library's
  * buckets until the trainer is closed. On a GPU the sync reads and writes DJL's memory, on the
@@ -95,6 +97,10 @@ public final class DataParallel extends TrainingListenerAdapter {
   private boolean training;
 
   private boolean epochHasEnded;
+  private boolean averagesStatistics = true;
+
+  /** Whether the running means are averages since the last batch. */
+  private boolean statisticsAveraged;
 
   private DataParallel(GradientSync sync) {
     this.sync = Objects.requireNonNull(sync, "sync");
@@ -108,6 +114,19 @@ public final class DataParallel extends TrainingListenerAdapter {
    */
   public static DataParallel with(GradientSync sync) {
     return new DataParallel(sync);
+  }
+
+  /**
+   * Chooses whether the running means and variances of batch normalizations are averaged over the
+   * ranks at the end of each epoch. Otherwise each rank has those of its own rows, and the model
+   * that rank 0 saves has its own.
+   *
+   * @param average the same on all ranks; true if not set
+   * @return this listener
+   */
+  public DataParallel averageStatistics(boolean average) {
+    averagesStatistics = average;
+    return this;
   }
 
   /**
@@ -181,6 +200,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     }
     moreBatches = true;
     training = false;
+    statisticsAveraged = false;
     replicas = new Replicas(sync, trainer);
     metrics = new Metrics(sync, trainer, this);
     saving = new Saving(sync, trainer, this);
@@ -197,6 +217,7 @@ public final class DataParallel extends TrainingListenerAdapter {
   public void onTrainingBatch(Trainer trainer, BatchData data) {
     training = true;
     epochHasEnded = false;
+    statisticsAveraged = false;
     saving.onBatch();
     double factor = meet(data.getBatch().getSize(), true);
     replicas.average(factor, trainedChanged);
@@ -231,7 +252,7 @@ public final class DataParallel extends TrainingListenerAdapter {
       endEpoch(trainer);
     }
     epochHasEnded = false;
-    saving.onEpoch();
+    saving.onEpoch(trainer);
   }
 
   /**
@@ -267,6 +288,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     takePart(trainer);
     moreBatches = true;
     training = false;
+    statisticsAveraged = false;
     metrics.average();
   }
 
@@ -286,9 +308,10 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * After this rank's last batch of an epoch: makes the other ranks' steps with them, without rows.
+   * After this rank's last batch of an epoch: makes the other ranks' steps with them, without rows,
+   * and averages the running means.
    *
-   * @return whether there was such a step
+   * @return whether that has changed the model
    */
   private boolean takePart(Trainer trainer) {
     boolean took = false;
@@ -298,7 +321,12 @@ public final class DataParallel extends TrainingListenerAdapter {
         replicas.average(factor, trainedChanged);
         trainer.step();
         took = true;
+        statisticsAveraged = false;
       }
+    }
+    if (averagesStatistics && !statisticsAveraged) {
+      statisticsAveraged = true;
+      took |= replicas.averageStatistics();
     }
     return took;
   }

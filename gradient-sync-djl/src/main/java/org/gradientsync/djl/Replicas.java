@@ -86,6 +86,35 @@ final class Replicas implements AutoCloseable {
     }
   }
 
+  /**
+   * Averages the running means and variances of batch normalizations. Collective.
+   *
+   * @return whether there are any
+   */
+  boolean averageStatistics() {
+    boolean any = false;
+    for (Named named : parameters()) {
+      Parameter.Type type = named.parameter().getType();
+      if ((type == Parameter.Type.RUNNING_MEAN || type == Parameter.Type.RUNNING_VAR)
+          && named.parameter().isInitialized()) {
+        average(named, named.parameter().getArray());
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  private void average(Named named, NDArray array) {
+    DataType type = HostCopy.gradientTypeOf(named.name(), array);
+    ByteBuffer elements = HostCopy.read(named.name(), array);
+    try (DeviceBuffer buffer = sync.allocate(type, array.size()).named(named.name())) {
+      buffer.copyFrom(elements);
+      sync.average(buffer);
+      buffer.copyTo(elements);
+    }
+    HostCopy.write(elements, array);
+  }
+
   private void broadcast(Named named, NDArray array) {
     ByteBuffer elements = HostCopy.read(named.name(), array);
     DataType type = HostCopy.typeOf(array);

@@ -4,13 +4,17 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.gradientsync.GradientSync;
 
 /**
- * Lets only rank 0 save. DJL's listener saves after epochs whose number its checkpoint divides, and
- * at the end unless the checkpoint divides the last. So on other ranks the checkpoint is one that
- * divides no epoch until training ends, and then one that divides all.
+ * Lets only rank 0 save, and only after the end of an epoch on all ranks. DJL's listener saves
+ * after epochs whose number its checkpoint divides, and at the end unless the checkpoint divides
+ * the last. So on other ranks the checkpoint is one that divides no epoch until training ends, and
+ * then one that divides all. A listener of rank 0 that is called too early has one that divides no
+ * epoch, too, and is called again later with its own.
  */
 final class Saving {
   private static final int NEVER = Integer.MAX_VALUE;
@@ -18,11 +22,14 @@ final class Saving {
 
   private final List<SaveModelTrainingListener> before = new ArrayList<>();
   private final List<SaveModelTrainingListener> after = new ArrayList<>();
+  private final Map<SaveModelTrainingListener, Integer> early = new LinkedHashMap<>(); // of rank 0
+  private final boolean saves;
 
   Saving(GradientSync sync, Trainer trainer, DataParallel owner) {
-    if (sync.rank() != 0) {
-      boolean[] passed = {false};
-      trainer.notifyListeners(listener -> find(listener, owner, passed));
+    saves = sync.rank() == 0;
+    boolean[] passed = {false};
+    trainer.notifyListeners(listener -> find(listener, owner, passed));
+    if (!saves) {
       set(before, NEVER);
       set(after, NEVER);
     }
@@ -36,15 +43,29 @@ final class Saving {
   }
 
   void onBatch() {
+    if (saves && early.isEmpty()) {
+      before.forEach(listener -> early.put(listener, listener.getCheckpoint()));
+    }
     set(before, NEVER);
   }
 
-  void onEpoch() {
-    set(before, SAVED); // they have been called for this epoch, and may next be at the end
+  void onEpoch(Trainer trainer) {
+    if (!saves) {
+      set(before, SAVED); // they have been called for this epoch, and may next be at the end
+      return;
+    }
+    early.forEach(
+        (listener, checkpoint) -> {
+          listener.setCheckpoint(checkpoint);
+          listener.onEpoch(trainer);
+        });
+    early.clear();
   }
 
   void onEnd() {
-    set(after, SAVED);
+    if (!saves) {
+      set(after, SAVED);
+    }
   }
 
   private static void set(List<SaveModelTrainingListener> listeners, int checkpoint) {

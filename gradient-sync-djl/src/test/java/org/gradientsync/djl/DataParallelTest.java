@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
@@ -20,6 +21,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
+import ai.djl.nn.norm.BatchNorm;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
@@ -448,6 +450,54 @@ class DataParallelTest {
     training.ranks(2);
     assertFalse(files(folder.resolve("rank0")).isEmpty());
     assertEquals(List.of(), files(folder.resolve("rank1")));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"true, true", "true, false", "false, false"})
+  void runningMeansAreAveragedBeforeTheyAreSaved(
+      boolean averages, boolean saverFirst, @TempDir Path folder) throws Exception {
+    training.block =
+        rank ->
+            new SequentialBlock()
+                .add(BatchNorm.builder().build())
+                .add(Linear.builder().setUnits(Training.CLASSES).build());
+    float[][] own = new float[2][];
+    float[][] saved = new float[2][];
+    training.listeners =
+        (sync, dataParallel) -> {
+          ((DataParallel) dataParallel).averageStatistics(averages);
+          SaveModelTrainingListener saver =
+              new SaveModelTrainingListener(folder.toString(), "model", 1);
+          saver.setSaveModelCallback(
+              trainer -> saved[sync.rank()] = runningMean(trainer.getModel()));
+          TrainingListener last =
+              new TrainingListenerAdapter() {
+                @Override
+                public void onTrainingBatch(Trainer trainer, BatchData data) {
+                  own[sync.rank()] = runningMean(trainer.getModel());
+                }
+              };
+          List<TrainingListener> all = new ArrayList<>(List.of(TrainingListener.Defaults.basic()));
+          all.addAll(saverFirst ? List.of(saver, dataParallel) : List.of(dataParallel, saver));
+          all.add(last);
+          return all;
+        };
+    training.ranks(2);
+    assertNull(saved[1]);
+    for (int i = 0; i < own[0].length; i++) {
+      assertTrue(own[0][i] != own[1][i], "the ranks have rows of their own");
+      assertEquals(averages ? (own[0][i] + own[1][i]) / 2 : own[0][i], saved[0][i]);
+    }
+  }
+
+  private static float[] runningMean(Model model) {
+    return model.getBlock().getParameters().stream()
+        .filter(pair -> pair.getValue().getType() == Parameter.Type.RUNNING_MEAN)
+        .findFirst()
+        .orElseThrow()
+        .getValue()
+        .getArray()
+        .toFloatArray();
   }
 
   private static List<Path> files(Path folder) throws IOException {

@@ -28,6 +28,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiConsumer;
+import java.util.function.IntFunction;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.local.LocalRanks;
@@ -46,6 +47,7 @@ final class Training {
   int batch = 4; // of a rank
   int epochs = 3;
   boolean validates = true;
+  IntFunction<Block> block = Training::block;
   BiConsumer<GradientSync, Model> onModel = (sync, model) -> {};
   BiConsumer<GradientSync, Trainer> onTrainer = (sync, trainer) -> {};
   Listeners listeners =
@@ -81,7 +83,7 @@ final class Training {
 
   Outcome run(GradientSync sync, TrainingListener own) throws Exception {
     try (Model model = Model.newInstance("model" + sync.rank(), DataParallel.device(sync))) {
-      model.setBlock(block(sync.rank()));
+      model.setBlock(block.apply(sync.rank()));
       onModel.accept(sync, model);
       try (NDManager data = NDManager.newBaseManager(DataParallel.device(sync));
           Trainer trainer = new RankTrainer(model, config(sync, listeners.with(sync, own)))) {
