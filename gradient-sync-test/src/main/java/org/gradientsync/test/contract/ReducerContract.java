@@ -273,6 +273,38 @@ public abstract class ReducerContract {
             });
   }
 
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void anyThreadMayMakeTheFirstCall(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, ranks * 7L);
+                  DeviceBuffer part = sync.allocate(DataType.FLOAT32, 7)) {
+                buffer.copyFrom(Numbers.of(DataType.FLOAT32, sync.rank(), 0, ranks * 7));
+                Thread other =
+                    new Thread(
+                        () -> {
+                          sync.reduceScatter(buffer, part, ReduceOp.SUM);
+                          sync.allReduce(buffer, ReduceOp.SUM);
+                        });
+                other.start();
+                other.join();
+                assertBits(
+                    Numbers.reduced(DataType.FLOAT32, ReduceOp.SUM, ranks, 0, ranks * 7),
+                    buffer,
+                    DataType.FLOAT32,
+                    ReduceOp.SUM);
+                assertBits(
+                    Numbers.reduced(DataType.FLOAT32, ReduceOp.SUM, ranks, sync.rank() * 7L, 7),
+                    part,
+                    DataType.FLOAT32,
+                    ReduceOp.SUM);
+              }
+            });
+  }
+
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("several")
   void failuresInTheBackgroundAreThrown(int ranks) {

@@ -147,8 +147,8 @@ final class StagedOnGpu implements AutoCloseable {
   void run(CollectiveCall call) {
     CudaBuffer buffer = (CudaBuffer) call.buffer();
     ReduceOp op = call.op();
-    Plan plan = plan(call);
     gpu.makeCurrent();
+    Plan plan = plan(call);
     GpuStream stream = DriverAccess.stream(buffer.stream());
     stream.record(ready);
     down.waitFor(ready);

@@ -91,9 +91,9 @@ final class StagedOnHost implements AutoCloseable {
   /** Runs an all-reduce or a broadcast. */
   void run(CollectiveCall call) {
     CudaBuffer buffer = (CudaBuffer) call.buffer();
+    gpu.makeCurrent();
     Plan plan = plan(call, buffer);
     CudaApi api = gpu.api();
-    gpu.makeCurrent();
     int size = buffer.type().sizeInBytes();
     int chunk = CHUNK_BYTES / size;
     long chunks = (buffer.count() + chunk - 1) / chunk;

@@ -83,12 +83,12 @@ final class StagedTransfers implements AutoCloseable {
   }
 
   void run(CollectiveCall call) {
+    gpu.makeCurrent();
     Plan plan = plans.get(call);
     if (plan == null) {
       plan = plan(call);
       plans.put(call, plan);
     }
-    gpu.makeCurrent();
     for (int piece = 0; piece < plan.lengths.length; piece++) {
       int kind = kind(plan, piece);
       copyDown(plan, piece);
