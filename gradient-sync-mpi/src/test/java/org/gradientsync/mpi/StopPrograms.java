@@ -63,7 +63,9 @@ final class StopPrograms {
     List<String> command =
         switch (target) {
           case "self" -> List.of("kill", "-" + name, "" + self.pid());
-          case "launcher" -> List.of("kill", "-" + name, "" + self.parent().orElseThrow().pid());
+          // In a session of its own: mpirun passes the signal on to the rank's whole process group.
+          case "launcher" ->
+              List.of("setsid", "kill", "-" + name, "" + self.parent().orElseThrow().pid());
           default -> List.of("scancel", "--signal=" + name, System.getenv("SLURM_JOB_ID"));
         };
     int code = new ProcessBuilder(command).inheritIO().start().waitFor();
