@@ -163,6 +163,25 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void average(List<float[]> arrays);
 
   /**
+   * Averages rows of a table of which each rank has some, such as the gradients of an embedding. A
+   * row that a rank does not have counts as zeros there. The result has the rows that any rank has,
+   * with the bits of the average of the whole table in rank order, without moving the rest: the
+   * indices of all ranks, and an average of these rows. Works in host memory, whatever the device.
+   * Collective.
+   *
+   * @param rows this rank's; another number on each rank, or none; does not change
+   * @return new rows, the same on all ranks, each once, in ascending order
+   * @throws IllegalArgumentException if the rows of all ranks together do not fit an array
+   * @throws MismatchedCallException on every rank if their tables have different sizes, or other
+   *     ranks make another call
+   * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}
+   * @throws RankLostException if a rank does not join in time
+   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
+   *     finite
+   */
+  public abstract SparseRows average(SparseRows rows);
+
+  /**
    * Starts an average as {@link #average(DeviceBuffer)} makes it, in the background where the
    * reducer blocks the host: a thread of the sync makes it, after all calls before. The sync's
    * other calls, and those of {@link #communicator()}, wait until that thread is idle, so that all

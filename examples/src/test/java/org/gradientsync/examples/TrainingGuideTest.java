@@ -32,6 +32,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.LossScaler;
 import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SparseRows;
 import org.gradientsync.Synchronization;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -195,6 +196,18 @@ class TrainingGuideTest {
       float[] predictions = new float[(int) total];
       all.copyTo(predictions);
       return predictions;
+    }
+  }
+
+  static void averageRows(
+      GradientSync sync, float[][] table, long[] ids, float[] gradients, float rate) {
+    int width = table[0].length;
+    SparseRows average = sync.average(new SparseRows(table.length, width, ids, gradients));
+    for (int i = 0; i < average.indices().length; i++) {
+      float[] row = table[(int) average.indices()[i]];
+      for (int k = 0; k < width; k++) {
+        row[k] -= rate * average.elements()[i * width + k];
+      }
     }
   }
 
@@ -776,6 +789,21 @@ class TrainingGuideTest {
             mine.copyFrom(own);
             assertArrayEquals(new float[] {1, 2, 2}, predictions(sync, mine));
           }
+        });
+  }
+
+  @Test
+  void rowsOfAnEmbeddingAreAveraged() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          float[][] table = new float[5][2];
+          long[] ids = sync.rank() == 0 ? new long[] {1, 3, 1} : new long[] {3};
+          float[] gradients = new float[2 * ids.length];
+          Arrays.fill(gradients, 2);
+          averageRows(sync, table, ids, gradients, 0.5f);
+          float[][] expected = {{0, 0}, {-1, -1}, {0, 0}, {-1, -1}, {0, 0}};
+          assertArrayEquals(expected, table);
         });
   }
 

@@ -42,6 +42,9 @@ public final class Call {
     /** {@link org.gradientsync.GradientSync#mean}. */
     MEAN("mean"),
 
+    /** {@link org.gradientsync.GradientSync#average(org.gradientsync.SparseRows)}. */
+    AVERAGE_ROWS("average"),
+
     /** {@link org.gradientsync.GradientBuckets.Builder#build}. */
     BUILD_BUCKETS("GradientBuckets.build"),
 

@@ -14,6 +14,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SparseRows;
 import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
@@ -113,6 +114,17 @@ final class GradientSyncImpl extends ChosenSync {
     }
     order.awaitTurn();
     arrays.average(all);
+  }
+
+  @Override
+  public SparseRows average(SparseRows rows) {
+    Objects.requireNonNull(rows, "rows");
+    order.awaitTurn();
+    SparseRows[] union = new SparseRows[1];
+    communicator.compose(
+        Origin.AVERAGE_ROWS, () -> union[0] = SparseAverages.union(communicator, rows));
+    arrays.average(union[0].elements());
+    return union[0];
   }
 
   @Override

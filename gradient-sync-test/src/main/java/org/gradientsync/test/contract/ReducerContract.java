@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Random;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -24,6 +25,7 @@ import org.gradientsync.NotFiniteException;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SparseRows;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
@@ -271,6 +273,78 @@ public abstract class ReducerContract {
               sync.close();
               assertThrows(IllegalStateException.class, () -> sync.averageAsync(buffers.get(0)));
             });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void rowsOfATableHaveTheBitsOfItsAverage(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              int width = 3;
+              int[][] tables = {
+                {0, 0}, {7, 0}, {7, 5}, {1_000, 40}, {5_000, 900}
+              }; // rows, of a rank
+              for (int[] table : tables) {
+                Random random = new Random(31L * table[0] + sync.rank());
+                int count = table[1] * (sync.rank() + 1) / ranks; // with two ranks or more: others
+                long[] indices = random.longs(count, 0, Math.max(1, table[0])).toArray();
+                float[] elements = new float[count * width];
+                for (int i = 0; i < elements.length; i++) {
+                  elements[i] = i % 10 == 0 ? -0f : (float) random.nextGaussian();
+                }
+                float[] whole = new float[table[0] * width];
+                for (int i = 0; i < elements.length; i++) {
+                  whole[(int) indices[i / width] * width + i % width] += elements[i];
+                }
+                boolean[] has = new boolean[table[0]];
+                for (long[] others : indicesOf(sync, indices)) {
+                  for (long index : others) {
+                    has[(int) index] = true;
+                  }
+                }
+                SparseRows average =
+                    sync.average(new SparseRows(table[0], width, indices, elements));
+                sync.average(whole);
+                int at = 0;
+                for (int row = 0; row < table[0]; row++) {
+                  if (has[row]) {
+                    assertEquals(row, average.indices()[at]);
+                    for (int k = 0; k < width; k++) {
+                      assertEquals(
+                          Float.floatToRawIntBits(whole[row * width + k]),
+                          Float.floatToRawIntBits(average.elements()[at * width + k]));
+                    }
+                    at++;
+                  }
+                }
+                assertEquals(at, average.indices().length);
+                assertEquals(at * width, average.elements().length);
+              }
+              SparseRows none = new SparseRows(5, 2 + sync.rank() % 2, new long[0], new float[0]);
+              if (ranks > 1) {
+                assertMismatch(
+                    () -> sync.average(none),
+                    "rank 0: tableRows=5, width=2",
+                    "rank 1: tableRows=5, width=3");
+              }
+              assertThrows(NullPointerException.class, () -> sync.average((SparseRows) null));
+              sync.barrier();
+            });
+  }
+
+  private static List<long[]> indicesOf(GradientSync sync, long[] own) {
+    ByteBuffer bytes = ByteBuffer.allocate(8 * own.length);
+    bytes.asLongBuffer().put(own);
+    return sync.communicator().allGather(bytes.array()).stream()
+        .map(
+            other -> {
+              long[] indices = new long[other.length / 8];
+              ByteBuffer.wrap(other).asLongBuffer().get(indices);
+              return indices;
+            })
+        .toList();
   }
 
   @ParameterizedTest

@@ -1,0 +1,98 @@
+package org.gradientsync;
+
+import java.util.Objects;
+
+/**
+ * Some rows of a table, such as the gradient of an embedding, which a step changes in few places.
+ * {@link GradientSync#average(SparseRows)} averages them without the rows that no rank has.
+ * Immutable, if the program does not change the arrays that it gives and gets.
+ */
+public final class SparseRows {
+  private final long tableRows;
+  private final int width;
+  private final long[] indices;
+  private final float[] elements;
+
+  /**
+   * Creates rows.
+   *
+   * @param tableRows the number of rows of the whole table, 0 or more
+   * @param width the number of elements of a row, 1 or more
+   * @param indices the number of each row in the table, from 0, in any order; a row that comes
+   *     several times counts as the sum of what it has each time; may be empty; kept, not copied
+   * @param elements the elements of these rows, one row after the other; kept, not copied
+   * @throws IllegalArgumentException if an index is not below {@code tableRows}, or there are not
+   *     {@code indices.length * width} elements
+   */
+  public SparseRows(long tableRows, int width, long[] indices, float[] elements) {
+    this.tableRows = tableRows;
+    this.width = width;
+    this.indices = Objects.requireNonNull(indices, "indices");
+    this.elements = Objects.requireNonNull(elements, "elements");
+    if (tableRows < 0 || width < 1 || (long) indices.length * width != elements.length) {
+      throw new IllegalArgumentException(
+          "not rows of a table: tableRows="
+              + tableRows
+              + ", width="
+              + width
+              + ", indices="
+              + indices.length
+              + ", elements="
+              + elements.length
+              + "; give width elements for each index");
+    }
+    for (int i = 0; i < indices.length; i++) {
+      if (indices[i] < 0 || indices[i] >= tableRows) {
+        throw new IllegalArgumentException(
+            "no such row: indices["
+                + i
+                + "]="
+                + indices[i]
+                + ", tableRows="
+                + tableRows
+                + "; rows count from 0");
+      }
+    }
+  }
+
+  /**
+   * The number of rows of the whole table.
+   *
+   * @return 0 or more
+   */
+  public long tableRows() {
+    return tableRows;
+  }
+
+  /**
+   * The number of elements of a row.
+   *
+   * @return 1 or more
+   */
+  public int width() {
+    return width;
+  }
+
+  /**
+   * The number of each row in the table.
+   *
+   * @return not a copy; in ascending order, and each row once, if this is an average
+   */
+  public long[] indices() {
+    return indices;
+  }
+
+  /**
+   * The elements, one row after the other.
+   *
+   * @return not a copy; {@code indices().length * width()} elements
+   */
+  public float[] elements() {
+    return elements;
+  }
+
+  @Override
+  public String toString() {
+    return "SparseRows[" + indices.length + " of " + tableRows + ", width=" + width + "]";
+  }
+}
