@@ -136,15 +136,17 @@ public final class CommunicationThread implements AutoCloseable {
     }
   }
 
+  /** Whether the caller runs on this thread, which must not wait for its own work. */
+  public boolean isCurrent() {
+    return Thread.currentThread() == thread;
+  }
+
   /**
-   * Waits for all work that was submitted. Does nothing on the communication thread itself.
+   * Waits for all work that was submitted. Not on the communication thread itself.
    *
    * @throws RuntimeException if all lanes have ended after a failure
    */
   public synchronized void awaitAll() {
-    if (Thread.currentThread() == thread) {
-      return;
-    }
     awaitTicket(submitted);
     if (endOfAll != null) {
       throw broken();

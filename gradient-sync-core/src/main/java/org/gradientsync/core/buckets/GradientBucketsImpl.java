@@ -445,9 +445,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     try {
       if (options.overlap) {
         startAll();
-        for (Bucket bucket : set.buckets) {
-          averages.await(bucket);
-        }
+        awaitAll();
       }
       sync.ownCommunicator().barrier(Origin.DISCARD); // all ranks must have discarded the step
     } catch (RuntimeException | Error e) {

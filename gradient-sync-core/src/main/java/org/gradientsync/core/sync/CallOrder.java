@@ -54,7 +54,7 @@ final class CallOrder {
     observer.requireNoListener(rank);
     requireNotRecording();
     CommunicationThread running = thread;
-    if (running != null) {
+    if (running != null && !running.isCurrent()) {
       running.awaitAll();
       pending.awaitAll();
     }
