@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.StringJoiner;
-import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
@@ -42,7 +41,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class Selection {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
-  private static final String USABLE = "usable";
 
   private final Settings settings;
 
@@ -294,14 +292,13 @@ public final class Selection {
     DeviceRequest request =
         new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
     DeviceProvider provider =
-        choose(
-            communicator,
-            "device",
-            Providers.of(DeviceProvider.class, DeviceProvider::priority),
-            DeviceProvider::kind,
-            p -> p.availability(request),
-            rejected,
-            new LinkedHashMap<>());
+        new JointChoice(communicator, "device", settings.device().orElse(null))
+            .choose(
+                Providers.of(DeviceProvider.class, DeviceProvider::priority),
+                DeviceProvider::kind,
+                p -> p.availability(request),
+                rejected,
+                new LinkedHashMap<>());
     return provider.open(request);
   }
 
@@ -315,20 +312,20 @@ public final class Selection {
         new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts());
     List<ReducerProvider> providers =
         Providers.of(ReducerProvider.class, ReducerProvider::priority);
+    String asked = settings.get("reducer").map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
     Map<String, String> failed = new LinkedHashMap<>();
     while (true) {
       ReducerProvider provider =
-          choose(
-              communicator,
-              "reducer",
-              providers,
-              ReducerProvider::name,
-              p ->
-                  failed.containsKey(p.name())
-                      ? Availability.no(failed.get(p.name()))
-                      : p.availability(context),
-              rejected,
-              alternatives);
+          new JointChoice(communicator, "reducer", asked)
+              .choose(
+                  providers,
+                  ReducerProvider::name,
+                  p ->
+                      failed.containsKey(p.name())
+                          ? Availability.no(failed.get(p.name()))
+                          : p.availability(context),
+                  rejected,
+                  alternatives);
       try {
         return provider.create(context);
       } catch (UnavailableException e) {
@@ -336,144 +333,5 @@ public final class Selection {
         failed.put(provider.name(), e.getMessage());
       }
     }
-  }
-
-  /**
-   * Chooses the provider of the highest priority that all ranks can use, or the one that the user
-   * named.
-   *
-   * @param rejected receives the reason against each better provider
-   * @param alternatives receives the reason against each other provider
-   */
-  private <P> P choose(
-      GroupCommunicator communicator,
-      String what,
-      List<P> providers,
-      Function<P, String> name,
-      Function<P, Availability> availability,
-      Map<String, String> rejected,
-      Map<String, String> alternatives) {
-    String asked =
-        what.equals("device")
-            ? settings.device().orElse(null)
-            : settings.get(what).map(a -> a.toLowerCase(Locale.ROOT)).orElse(null);
-    Map<String, String> own = new LinkedHashMap<>();
-    for (P provider : providers) {
-      Availability available;
-      try {
-        available = availability.apply(provider);
-      } catch (RuntimeException | LinkageError e) {
-        available = Availability.no("finding out failed: " + e);
-      }
-      own.put(name.apply(provider), available.usable() ? USABLE : available.reason());
-    }
-    List<String[]> answers = exchange(communicator, asked, own);
-    for (int rank = 0; rank < answers.size(); rank++) {
-      String other = answers.get(rank)[0];
-      if (!other.equals(asked == null ? "" : asked)) {
-        throw new UnavailableException(
-            "the ranks ask for different ones: "
-                + what
-                + "="
-                + (asked == null ? "(any)" : asked)
-                + " on rank "
-                + communicator.rank()
-                + ", "
-                + what
-                + "="
-                + (other.isEmpty() ? "(any)" : other)
-                + " on rank "
-                + rank);
-      }
-    }
-    for (P provider : providers) {
-      String candidate = name.apply(provider);
-      if (asked != null && !asked.equalsIgnoreCase(candidate)) {
-        continue;
-      }
-      String cause = rejection(candidate, answers);
-      if (cause == null) {
-        alternatives.clear(); // remove those of an earlier choice that could not be created
-        for (P each : providers) {
-          String other = name.apply(each);
-          if (!other.equals(candidate)) {
-            String rejection = rejection(other, answers);
-            String beaten = asked == null ? "slower than " + candidate : "not asked for";
-            alternatives.put(other, rejection == null ? USABLE + ", but " + beaten : rejection);
-          }
-        }
-        return provider;
-      }
-      boolean rejectedBefore = rejected.put(candidate, cause) != null; // by an earlier choice
-      List<Integer> able = ranksThatCanUse(candidate, answers);
-      // A rank that can use it logs: rank 0 may not have it on its class path and not get here.
-      if (asked == null
-          && !rejectedBefore
-          && !able.isEmpty()
-          && able.get(0) == communicator.rank()) {
-        log.warn(
-            "{} {} is for no rank, though ranks {} can use it: {}", what, candidate, able, cause);
-      }
-    }
-    if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
-      throw new UnavailableException(
-          "no such "
-              + what
-              + ": "
-              + what
-              + "="
-              + asked
-              + ", rank="
-              + communicator.rank()
-              + Providers.whereIs(what, asked)
-              + "; known here: "
-              + String.join(", ", own.keySet()));
-    }
-    StringBuilder causes = new StringBuilder();
-    rejected.forEach((k, v) -> causes.append("\n  ").append(k).append(": ").append(v));
-    throw new UnavailableException(
-        (asked != null ? what + " " + asked + " is not available" : "no " + what + " is available")
-            + ", rank="
-            + communicator.rank()
-            + ":"
-            + causes);
-  }
-
-  /** The reason of the first rank that cannot use a candidate, or null if all ranks can. */
-  public static String rejection(String candidate, List<String[]> answers) {
-    for (int rank = 0; rank < answers.size(); rank++) {
-      String verdict = verdict(candidate, answers.get(rank));
-      if (!verdict.equals(USABLE)) {
-        return verdict + " (rank " + rank + ")";
-      }
-    }
-    return null;
-  }
-
-  private static List<Integer> ranksThatCanUse(String candidate, List<String[]> answers) {
-    return IntStream.range(0, answers.size())
-        .filter(rank -> verdict(candidate, answers.get(rank)).equals(USABLE))
-        .boxed()
-        .toList();
-  }
-
-  private static String verdict(String candidate, String[] answer) {
-    String verdict = "not on the class path";
-    for (int i = 1; i + 1 < answer.length; i += 2) {
-      if (answer[i].equals(candidate)) {
-        verdict = answer[i + 1];
-      }
-    }
-    return verdict;
-  }
-
-  /**
-   * Returns every rank's answer: the name that its user asked for, then pairs of name and verdict.
-   */
-  private static List<String[]> exchange(
-      GroupCommunicator communicator, String asked, Map<String, String> own) {
-    StringBuilder text = new StringBuilder(asked == null ? "" : asked);
-    own.forEach((k, v) -> text.append('\0').append(k).append('\0').append(v));
-    return Answers.exchange(communicator, text.toString());
   }
 }

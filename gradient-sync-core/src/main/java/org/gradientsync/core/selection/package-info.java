@@ -2,9 +2,10 @@
  * Finds the launcher, the device and the reducer, and lets all ranks agree on them.
  *
  * <p>{@link org.gradientsync.core.selection.Selection} asks each launcher whether it has started
- * this process, splits the sync's group from all ranks, and then lets the ranks exchange what each
- * can use: first devices, then reducers, the highest priority first. So all ranks choose the same,
- * or all throw with the same reasons. A setting names one instead.
+ * this process, splits the sync's group from all ranks, and then lets the ranks choose a device and
+ * a reducer. In a {@link org.gradientsync.core.selection.JointChoice} they exchange what each can
+ * use, and take the one of the highest priority that all can use. So all ranks choose the same, or
+ * all throw with the same reasons. A setting names one instead.
  *
  * <p>{@link org.gradientsync.core.selection.Providers} looks for launchers, devices and reducers
  * with {@link java.util.ServiceLoader} in every place where a program may have them, and names the

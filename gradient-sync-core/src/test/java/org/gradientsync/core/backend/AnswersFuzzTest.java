@@ -7,7 +7,7 @@ import com.code_intelligence.jazzer.api.FuzzedDataProvider;
 import com.code_intelligence.jazzer.junit.FuzzTest;
 import java.util.ArrayList;
 import java.util.List;
-import org.gradientsync.core.selection.Selection;
+import org.gradientsync.core.selection.JointChoice;
 
 /** Tests answers of other ranks with any bytes. */
 class AnswersFuzzTest {
@@ -17,7 +17,7 @@ class AnswersFuzzTest {
     for (int rank = data.consumeInt(1, 4); rank > 0; rank--) {
       answers.add(Answers.parse(data.consumeBytes(300)));
     }
-    String cause = Selection.rejection(data.consumeRemainingAsString(), answers);
+    String cause = JointChoice.rejection(data.consumeRemainingAsString(), answers);
     assertTrue(cause == null || cause.contains("(rank "), cause);
     for (String[] answer : answers) {
       assertFalse(answer.length == 0);
