@@ -579,6 +579,20 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder sharded();
 
     /**
+     * Calls a hook for each full bucket in place of its average. All ranks set one, of the same
+     * kind. Not with {@link #sharded}.
+     *
+     * <p>The hook gets a sync of its own, with the memory that its reducer needs. What the ranks
+     * tell each other with the averages, such as {@link #stopRequested}, takes a small average more
+     * in each step. Averages use one communication stream. Averages that {@link #discard} ends call
+     * the hook, too.
+     *
+     * @param newHook called as {@link BucketHook#average} says
+     * @return this builder
+     */
+    public abstract Builder hook(BucketHook newHook);
+
+    /**
      * Sets the compute stream: the one on which gradients are computed and used.
      *
      * @param stream a stream of the sync's device; the device's own if not set

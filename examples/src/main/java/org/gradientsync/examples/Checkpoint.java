@@ -30,7 +30,8 @@ import org.gradientsync.core.backend.TemporaryFiles;
  * <p>All numbers are big-endian: magic (8 bytes), version (4), bytes of an element (4), name of the
  * data and of the optimizer (as {@link DataOutputStream#writeUTF} writes them), seed (8), number of
  * widths (4), the widths (4 each), steps (8), weights layer by layer, each part of the optimizer's
- * state likewise, CRC32 of everything before (8).
+ * state likewise, with hooks the number of ranks (4) and for each the number of its bytes (4) and
+ * its state, CRC32 of everything before (8).
  */
 final class Checkpoint {
   private static final long MAGIC = 0x47_53_59_4e_43_4d_4c_50L; // GSYNCMLP
@@ -56,6 +57,17 @@ final class Checkpoint {
   /** Writes a temporary file first, so that a complete checkpoint always exists. */
   static void write(Path file, Training training, long steps, List<DeviceBuffer> weights)
       throws IOException {
+    write(file, training, steps, weights, List.of());
+  }
+
+  /**
+   * As above.
+   *
+   * @param hooks the state of each rank's hook; empty without hooks
+   */
+  static void write(
+      Path file, Training training, long steps, List<DeviceBuffer> weights, List<byte[]> hooks)
+      throws IOException {
     Path folder = file.toAbsolutePath().getParent();
     Path temporary = new TemporaryFiles(folder, "checkpoint").createFile(".part");
     try {
@@ -75,6 +87,13 @@ final class Checkpoint {
         }
         out.writeLong(steps);
         Weights.write(weights, out);
+        if (!hooks.isEmpty()) {
+          out.writeInt(hooks.size());
+          for (byte[] hook : hooks) {
+            out.writeInt(hook.length);
+            out.write(hook);
+          }
+        }
         out.flush();
         out.writeLong(crc.getValue());
         out.flush();
@@ -98,6 +117,16 @@ final class Checkpoint {
    *     another user could have written it; says which
    */
   static long read(Path file, Training training, List<DeviceBuffer> weights) throws IOException {
+    return read(file, training, weights, null);
+  }
+
+  /**
+   * As above.
+   *
+   * @param hooks receives the state of each rank's hook; null without hooks
+   */
+  static long read(Path file, Training training, List<DeviceBuffer> weights, List<byte[]> hooks)
+      throws IOException {
     // Open the file once, so that a replaced file cannot pass the checks of another one.
     try (FileChannel channel =
         OwnFiles.ofThisUser().open(file, Long.MAX_VALUE, StandardOpenOption.READ)) {
@@ -114,7 +143,7 @@ final class Checkpoint {
       }
       // A larger file belongs to another training or is no checkpoint. Its header tells which, so
       // do not read all of it.
-      if (channel.size() <= bytes) {
+      if (channel.size() <= bytes || hooks != null) {
         requireWhole(file, channel);
       }
       in = from(channel, Long.BYTES);
@@ -129,15 +158,31 @@ final class Checkpoint {
           read[i] = in.readInt();
         }
         requireSame(file, "widths", Arrays.toString(training.widths), Arrays.toString(read));
-        if (channel.size() != bytes) {
+        if (hooks == null ? channel.size() != bytes : channel.size() < bytes) {
           throw damaged(file, channel);
         }
         long steps = in.readLong();
         Weights.read(weights, in);
+        if (hooks != null) {
+          readHooks(in, channel.size(), hooks);
+        }
         return steps;
       } catch (EOFException | UTFDataFormatException e) {
         throw damaged(file, channel);
       }
+    }
+  }
+
+  private static void readHooks(DataInputStream in, long most, List<byte[]> hooks)
+      throws IOException {
+    for (int left = in.readInt(); left > 0; left--) {
+      int length = in.readInt();
+      if (length < 0 || length > most) {
+        throw new EOFException();
+      }
+      byte[] hook = new byte[length];
+      in.readFully(hook);
+      hooks.add(hook);
     }
   }
 

@@ -13,7 +13,7 @@ final class MlpCheckpoints {
   @Option(
       names = "--checkpoint",
       paramLabel = "FILE",
-      description = "Write the weights, and Adam's moments, there at the end.")
+      description = "Write the weights, Adam's moments and the hooks' state there at the end.")
   private Path file;
 
   @Option(
@@ -72,11 +72,13 @@ final class MlpCheckpoints {
    *
    * @param program prints errors
    * @param state receives the weights and the optimizer's state
+   * @param hooks receives the state of each rank's hook; null without hooks
    * @return the number of finished steps, or -1 if the checkpoint cannot be read
    */
-  long read(Program program, Checkpoint.Training training, List<DeviceBuffer> state) {
+  long read(
+      Program program, Checkpoint.Training training, List<DeviceBuffer> state, List<byte[]> hooks) {
     try {
-      return Checkpoint.read(resumed(), training, state);
+      return Checkpoint.read(resumed(), training, state, hooks);
     } catch (IOException e) {
       program.printError("cannot resume: %s", Program.reason(e));
       return -1;
@@ -87,6 +89,7 @@ final class MlpCheckpoints {
    * Writes a checkpoint, unless the training has diverged. Then an earlier checkpoint is better.
    *
    * @param program prints errors
+   * @param hooks the state of each rank's hook; empty without hooks
    * @return whether training can continue
    */
   boolean write(
@@ -94,10 +97,11 @@ final class MlpCheckpoints {
       Checkpoint.Training training,
       long done,
       List<DeviceBuffer> state,
+      List<byte[]> hooks,
       boolean finiteLosses) {
     try {
       if (finiteLosses && Weights.areFinite(state)) {
-        Checkpoint.write(file, training, done, state);
+        Checkpoint.write(file, training, done, state, hooks);
       } else {
         program.printError(
             "no checkpoint is written, as the training has diverged: steps done=%d", done);

@@ -127,8 +127,8 @@ final class MlpModel {
   }
 
   /** Returns what identifies the training in a checkpoint. */
-  Checkpoint.Training training(MlpOptimizer.Kind optimizer) {
-    return new Checkpoint.Training(source.name(), optimizer.name(), seed, widths());
+  Checkpoint.Training training(String optimizer) {
+    return new Checkpoint.Training(source.name(), optimizer, seed, widths());
   }
 
   /** Sets the initial weights of a training. */

@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.hooks.Compression;
 import org.gradientsync.tools.program.RankedProgram;
 
 /** One rank's training from the first step to the last, with its losses, times and checkpoints. */
@@ -31,6 +32,7 @@ final class MlpRun {
   private final Plan plan;
   private final Exposure exposure; // may be null
   private final Timeline timeline; // may be null
+  private final Compression hook; // may be null
   private final List<MlpTrainer.Loss> losses = new ArrayList<>();
   private boolean timing;
   private long started;
@@ -44,6 +46,7 @@ final class MlpRun {
    * @param program writes checkpoints and shows progress
    * @param exposure observes the averages of the timed steps, or null
    * @param timeline records the times of the last steps, or null
+   * @param hook takes the place of averages, or null
    */
   MlpRun(
       TrainMlp program,
@@ -51,13 +54,15 @@ final class MlpRun {
       MlpTrainer trainer,
       Plan plan,
       Exposure exposure,
-      Timeline timeline) {
+      Timeline timeline,
+      Compression hook) {
     this.program = program;
     this.sync = sync;
     this.trainer = trainer;
     this.plan = plan;
     this.exposure = exposure;
     this.timeline = timeline;
+    this.hook = hook;
   }
 
   /**
@@ -130,8 +135,10 @@ final class MlpRun {
     }
     boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
     List<DeviceBuffer> state = trainer.gatherState();
+    List<byte[]> hooks = MlpHook.gather(sync, hook);
     boolean kept =
-        RankedProgram.everywhere(sync, sync.rank() != 0 || program.keep(done, state, finite));
+        RankedProgram.everywhere(
+            sync, sync.rank() != 0 || program.keep(done, state, hooks, finite));
     go();
     return kept;
   }

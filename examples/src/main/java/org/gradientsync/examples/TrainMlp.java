@@ -16,6 +16,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.hooks.Compression;
 import org.gradientsync.tools.program.RankedProgram;
 import org.gradientsync.tools.program.Units;
 import picocli.CommandLine.Command;
@@ -148,6 +149,7 @@ public class TrainMlp extends RankedProgram {
               + " a little.")
   private boolean exposed;
 
+  @Mixin private MlpHook hooks;
   @Mixin private MlpFiles files;
   @Mixin private MlpCheckpoints checkpoints;
 
@@ -178,6 +180,7 @@ public class TrainMlp extends RankedProgram {
     if (wire != null && !wire.matches("(?i)b?float16")) {
       throw badUse("--wire takes bfloat16 or float16: --wire " + wire);
     }
+    hooks.check(this, optimizer.isSharded());
     checkpoints.check(this);
     files.check(this, checkpoints.file());
   }
@@ -218,12 +221,13 @@ public class TrainMlp extends RankedProgram {
       complain(sync, "--wire is for float32 gradients, and those computed on CPUs are float64");
       return BAD_USE;
     }
+    Compression hook = hooks.create(model.widths());
     try (MlpEngine engine = engine(sync, model.widths());
         Timeline times = files.timeline(sync, engine, steps, accumulate);
-        GradientBuckets buckets = buckets(sync, engine.parameters())) {
+        GradientBuckets buckets = buckets(sync, engine.parameters(), hook)) {
       MlpEngine used = times == null ? engine : times.engine();
       try (Adam adam = optimizer.adam(sync, used, buckets)) {
-        return train(sync, used, buckets, adam, times);
+        return train(sync, used, buckets, hook, adam, times);
       }
     }
   }
@@ -240,7 +244,7 @@ public class TrainMlp extends RankedProgram {
     return new HostMlp(sync, shape, rows);
   }
 
-  private GradientBuckets buckets(GradientSync sync, List<Parameter> parameters) {
+  private GradientBuckets buckets(GradientSync sync, List<Parameter> parameters, Compression hook) {
     GradientBuckets.Builder builder = GradientBuckets.builder(sync, parameters).overlap(overlap);
     if (bucketMb != null) {
       builder.bucketBytes((long) Math.ceil(bucketMb * MEBIBYTE));
@@ -251,14 +255,22 @@ public class TrainMlp extends RankedProgram {
     if (optimizer.isSharded()) {
       builder.sharded();
     }
+    if (hook != null) {
+      builder.hook(hook);
+    }
     return builder.build();
   }
 
   private int train(
-      GradientSync sync, MlpEngine engine, GradientBuckets buckets, Adam adam, Timeline times) {
+      GradientSync sync,
+      MlpEngine engine,
+      GradientBuckets buckets,
+      Compression hook,
+      Adam adam,
+      Timeline times) {
     stage(sync, "making the data");
     MlpData data = model.data();
-    long first = start(sync, engine.weights(), adam);
+    long first = start(sync, engine.weights(), adam, hook);
     if (first < 0) {
       return CANNOT_RUN;
     }
@@ -279,13 +291,18 @@ public class TrainMlp extends RankedProgram {
     MlpTrainer trainer =
         new MlpTrainer(sync, engine, buckets, batches, accumulate, optimizer.rate(), adam);
     Exposure exposure = exposed || times != null ? new Exposure() : null;
-    MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times);
+    MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times, hook);
     if (!run.train()) {
       return CANNOT_RUN;
     }
     Map<String, Object> results = results(sync, run);
     if (adam != null) {
       results.put("stateBytes", adam.bytes());
+    }
+    if (hook != null) {
+      results.put("bytesPerStep", hook.bytes() / (steps - first));
+      results.put(
+          "gradientBytes", engine.weights().stream().mapToLong(DeviceBuffer::sizeInBytes).sum());
     }
     boolean same = sameWeights(sync, engine.weights(), results);
     boolean finite = everywhere(sync, Weights.areFinite(engine.weights()));
@@ -330,18 +347,26 @@ public class TrainMlp extends RankedProgram {
   }
 
   /**
-   * Sets the initial weights on rank 0, and Adam's moments on all ranks. Collective.
+   * Sets the initial weights on rank 0, and the state of Adam and of the hook on all ranks.
+   * Collective.
    *
    * @return the steps already done, or -1 if the checkpoint cannot be read
    */
-  private long start(GradientSync sync, List<DeviceBuffer> weights, Adam adam) {
+  private long start(GradientSync sync, List<DeviceBuffer> weights, Adam adam, Compression hook) {
     long[] done = {0};
+    List<byte[]> states = hook == null ? null : new ArrayList<>();
     if (sync.rank() == 0 && checkpoints.resumed() != null) {
       List<DeviceBuffer> state = new ArrayList<>(weights);
       if (adam != null) {
         state.addAll(adam.whole());
       }
-      done[0] = checkpoints.read(this, training(), state);
+      done[0] = checkpoints.read(this, training(), state, states);
+      if (done[0] >= 0 && hook != null && states.size() != sync.size()) {
+        printError(
+            "cannot resume with a hook on another number of ranks: ranks=%d, ranks before=%d",
+            sync.size(), states.size());
+        done[0] = -1;
+      }
     } else if (sync.rank() == 0) {
       model.setFirst(weights);
     }
@@ -349,11 +374,14 @@ public class TrainMlp extends RankedProgram {
     if (adam != null && done[0] > 0) {
       adam.scatter();
     }
+    if (hook != null && done[0] > 0) {
+      MlpHook.scatter(sync, hook, states);
+    }
     return done[0];
   }
 
   private Checkpoint.Training training() {
-    return model.training(optimizer.kind());
+    return model.training(optimizer.kind() + hooks.suffix());
   }
 
   private MlpRun.Plan plan(GradientSync sync, long first) {
@@ -378,8 +406,8 @@ public class TrainMlp extends RankedProgram {
     return checkpoints.isDue(done, done == steps);
   }
 
-  boolean keep(long done, List<DeviceBuffer> state, boolean finiteLosses) {
-    return checkpoints.write(this, training(), done, state, finiteLosses);
+  boolean keep(long done, List<DeviceBuffer> state, List<byte[]> hookStates, boolean finiteLosses) {
+    return checkpoints.write(this, training(), done, state, hookStates, finiteLosses);
   }
 
   /** Collective. */
@@ -462,6 +490,16 @@ public class TrainMlp extends RankedProgram {
           Units.time((double) results.get("exposedMillisecondsPerStep")),
           100 * (double) results.get("exposedShare"));
     }
+    if (results.containsKey("bytesPerStep")) {
+      long bytes = (long) results.get("bytesPerStep");
+      long all = (long) results.get("gradientBytes");
+      print(
+          sync,
+          "Bytes per step: %d given to collectives on each rank, %.1f%% of the %d of the gradients",
+          bytes,
+          100.0 * bytes / all,
+          all);
+    }
     printDigest(sync, results);
   }
 
@@ -501,6 +539,7 @@ public class TrainMlp extends RankedProgram {
     about.put("rate", optimizer.rate());
     about.put("seed", model.seed());
     about.put("overlap", overlap);
+    about.put("hook", hooks.text());
     about.put("wire", wire);
     about.put("tf32", tf32);
     return about;

@@ -24,6 +24,7 @@ import java.util.function.IntConsumer;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32;
+import org.gradientsync.BucketHook;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -34,6 +35,8 @@ import org.gradientsync.Parameter;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SparseRows;
 import org.gradientsync.Synchronization;
+import org.gradientsync.hooks.Compression;
+import org.gradientsync.hooks.PowerSgd;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -208,6 +211,32 @@ class TrainingGuideTest {
       for (int k = 0; k < width; k++) {
         row[k] -= rate * average.elements()[i * width + k];
       }
+    }
+  }
+
+  static long compressed(GradientSync sync, Model model, int steps, float rate) {
+    Compression hook = new PowerSgd(4).warmUp(10); // rank 4, after 10 steps of exact averages
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters()).hook(hook).build()) {
+      train(sync, model, buckets, steps, rate);
+    }
+    return hook.bytes();
+  }
+
+  static void hooked(GradientSync sync, Model model, int steps, float rate) {
+    BucketHook exact = bucket -> bucket.sync().average(bucket.gradients());
+    try (GradientBuckets buckets =
+        GradientBuckets.builder(sync, model.parameters()).hook(exact).build()) {
+      train(sync, model, buckets, steps, rate);
+    }
+  }
+
+  private static void train(
+      GradientSync sync, Model model, GradientBuckets buckets, int steps, float rate) {
+    buckets.broadcast(model.weights(), 0);
+    for (int step = 0; step < steps; step++) {
+      pass(model, buckets, step * sync.size() + sync.rank(), 1, false);
+      buckets.finish(layer -> model.update(layer, buckets.gradient(layer), rate));
     }
   }
 
@@ -666,6 +695,19 @@ class TrainingGuideTest {
   @ValueSource(ints = {1, 2, 3})
   void ranksTrainAsThePageSays(int ranks) {
     assertArrayEquals(expected(STEPS, ranks), trained(ranks), 0f);
+  }
+
+  @Test
+  void hooksTakeThePlaceOfAverages() {
+    float[] weights = run(3, (sync, model) -> hooked(sync, model, STEPS, RATE));
+    assertArrayEquals(expected(STEPS, 3), weights, 0f);
+    run(
+        2,
+        (sync, model) -> {
+          long warmUp = compressed(sync, model, 10, RATE);
+          long step = compressed(sync, model, 11, RATE) - warmUp;
+          assertTrue(step > 0 && step < ELEMENTS * 4, step + " bytes");
+        });
   }
 
   @ParameterizedTest

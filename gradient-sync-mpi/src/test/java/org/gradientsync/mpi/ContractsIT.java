@@ -47,7 +47,12 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> gradientBucketsHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(SOME, MpiBucketsContract.class, SharedBucketsContract.class);
+    return run(
+        SOME,
+        MpiBucketsContract.class,
+        MpiHookContract.class,
+        SharedBucketsContract.class,
+        SharedHookContract.class);
   }
 
   @TestFactory

@@ -34,6 +34,9 @@ public final class Bucket implements AutoCloseable {
   /** The weights and this rank's block, or null if the gradients are not sharded. */
   final BucketShard shard;
 
+  /** What the program's hook sees, or null without one. */
+  HookedBucket hooked;
+
   /** Averages the bucket. Runs when all buckets before this one have been averaged. */
   final Runnable average;
 
@@ -87,6 +90,9 @@ public final class Bucket implements AutoCloseable {
 
   /** Prepares the calls of a step. Collective. */
   void prepare(BucketSync sync) {
+    if (hooked != null || averaged.count() == 0) { // on all ranks or on none
+      return;
+    }
     if (shard == null) {
       sync.prepare(reduction);
     } else {
@@ -99,7 +105,9 @@ public final class Bucket implements AutoCloseable {
     if (observation != null) {
       observation.starts(communication);
     }
-    if (averaged.count() > 0) { // true on all ranks or on none
+    if (hooked != null) {
+      hooked.average();
+    } else if (averaged.count() > 0) { // true on all ranks or on none
       if (shard == null) {
         sync.runInOrder(reduction);
       } else {

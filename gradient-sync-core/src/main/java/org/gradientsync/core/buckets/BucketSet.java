@@ -1,6 +1,8 @@
 package org.gradientsync.core.buckets;
 
+import java.util.Arrays;
 import java.util.List;
+import org.gradientsync.BucketHook;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -30,13 +32,15 @@ public final class BucketSet implements AutoCloseable {
    * Allocates the buckets. Not collective.
    *
    * @param number the number of this set among the sync's bucket sets, from 1
+   * @param hooks what averages the buckets, or null
    */
   BucketSet(
       BucketsBuilder options,
       BucketLayout layout,
       Stream compute,
       BucketStreams streams,
-      int number) {
+      int number,
+      BucketHooks hooks) {
     BucketSync sync = options.sync;
     boolean sharded = options.sharded;
     this.layout = layout;
@@ -53,6 +57,10 @@ public final class BucketSet implements AutoCloseable {
             sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
         buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
         name(i, number, options.uneven != null);
+        if (hooks != null && buckets[i].parameters.length > 0) {
+          buckets[i].hooked =
+              resources.add(new HookedBucket(hooks, i, buckets[i].averaged, stream, parts(i)));
+        }
       }
       for (int i = 0; i < gradients.length; i++) {
         gradients[i] = view(bucketOf(i).flat, i);
@@ -108,6 +116,12 @@ public final class BucketSet implements AutoCloseable {
             options.sync, place, compute, streams.of(buckets.length - 1, buckets.length), null);
     ((AbstractDeviceBuffer) bucket.averaged).named("flags of buckets");
     return bucket;
+  }
+
+  private List<BucketHook.Part> parts(int bucket) {
+    return Arrays.stream(buckets[bucket].parameters)
+        .mapToObj(i -> new BucketHook.Part(i, parameters.get(i), view(buckets[bucket].averaged, i)))
+        .toList();
   }
 
   Bucket last() {

@@ -8,7 +8,8 @@ import org.gradientsync.spi.Resources;
  * The streams on which buckets are averaged: two that alternate, so that the device has the next
  * bucket's work before it completes the current one's. The last bucket has a stream that may use
  * the whole device, because the backward pass is over when that bucket is ready. A reducer that
- * blocks the host needs only one stream, because it enqueues one bucket's work at a time.
+ * blocks the host needs only one stream, because it enqueues one bucket's work at a time, and so do
+ * hooks, whose memory may be for all buckets.
  */
 public final class BucketStreams implements AutoCloseable {
   private final Resources streams = new Resources();
@@ -18,11 +19,11 @@ public final class BucketStreams implements AutoCloseable {
   /**
    * Creates the streams.
    *
-   * @param blocks whether the reducer blocks the host
+   * @param single whether averages take one stream
    * @param compute the only stream without overlap
    */
-  BucketStreams(BackendDevice device, boolean blocks, Stream compute, boolean overlap) {
-    boolean one = !overlap || blocks;
+  BucketStreams(BackendDevice device, boolean single, Stream compute, boolean overlap) {
+    boolean one = !overlap || single;
     alternating = new Stream[one ? 1 : 2];
     try {
       for (int i = 0; i < alternating.length; i++) {

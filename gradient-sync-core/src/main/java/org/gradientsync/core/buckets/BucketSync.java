@@ -2,6 +2,7 @@ package org.gradientsync.core.buckets;
 
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.observation.Observer;
 import org.gradientsync.spi.BackendDevice;
@@ -43,6 +44,15 @@ public interface BucketSync {
 
   /** Makes a call at once: the caller keeps the order of calls. */
   void runInOrder(CollectiveCall call);
+
+  /** Makes a sync of a part of the ranks. Collective. */
+  GradientSync split(int color, int key);
+
+  /** Runs a hook of the program, which must not call this sync. */
+  void runHook(Runnable hook);
+
+  /** Throws if this thread runs a hook. */
+  void requireNoHook();
 
   /** Gathers all ranks' blocks on one rank; the others give null for them. Collective. */
   void gather(DeviceBuffer in, DeviceBuffer out, int root);

@@ -2,6 +2,7 @@ package org.gradientsync.core.buckets;
 
 import java.util.List;
 import java.util.Objects;
+import org.gradientsync.BucketHook;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
@@ -23,6 +24,7 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   boolean sharded;
   GradientBuckets.Missing missing = GradientBuckets.Missing.REFUSE;
   GradientBuckets.Divisor divisor = GradientBuckets.Divisor.ALL_RANKS;
+  BucketHook hook; // or null
   Stream compute;
 
   public BucketsBuilder(BucketSync sync, List<Parameter> parameters) {
@@ -76,6 +78,12 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
   }
 
   @Override
+  public BucketsBuilder hook(BucketHook newHook) {
+    hook = Objects.requireNonNull(newHook, "hook");
+    return this;
+  }
+
+  @Override
   public BucketsBuilder computedOn(Stream stream) {
     compute = Objects.requireNonNull(stream, "stream");
     return this;
@@ -102,20 +110,28 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
                     "overlap",
                     "sharded",
                     "skipsMissing",
-                    "divisor"),
+                    "divisor",
+                    "hook"),
                 firstBytes,
                 bytes,
                 uneven == null ? 0 : 1 + uneven.ordinal(),
                 overlap ? 1 : 0,
                 sharded ? 1 : 0,
                 skipsMissing() ? 1 : 0,
-                divisor.ordinal()));
+                divisor.ordinal(),
+                hook == null ? 0 : 1));
     LayoutCheck.requireDifferentNames(parameters, sync.rank());
     if (sharded && uneven != null) {
       throw new IllegalArgumentException(
           "sharded buckets cannot have uneven steps: rank="
               + sync.rank()
               + "; give all ranks as many steps, or build without sharded()");
+    }
+    if (sharded && hook != null) {
+      throw new IllegalArgumentException(
+          "sharded buckets cannot have a hook: rank="
+              + sync.rank()
+              + "; build without hook() or without sharded()");
     }
   }
 
@@ -128,9 +144,12 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
     return StepFlags.FIXED + (skipsMissing() ? parameters.size() : 0);
   }
 
-  /** Whether the flags need an average of their own: each rank gets a part of a sharded bucket. */
+  /**
+   * Whether the flags need an average of their own: each rank gets a part of a sharded bucket, and
+   * a hook may do anything with a bucket.
+   */
   boolean hasFlagBucket() {
-    return sharded && skipsMissing() && !parameters.isEmpty();
+    return (hook != null || sharded && skipsMissing()) && !parameters.isEmpty();
   }
 
   /**
@@ -145,7 +164,7 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
             order,
             firstBytes,
             bytes,
-            sharded || parameters.isEmpty() && uneven == null ? 0 : flags(),
+            sharded || hasFlagBucket() || parameters.isEmpty() && uneven == null ? 0 : flags(),
             sharded ? sync.size() : 1);
     int most = sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
     if (layout.buckets.size() > most) {

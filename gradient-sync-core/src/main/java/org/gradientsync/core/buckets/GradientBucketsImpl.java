@@ -29,6 +29,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private final Readiness readiness;
   private final AverageChecks checks;
   private final StepState step;
+  private BucketHooks hooks; // or null
   private BucketStreams streams;
   private BucketSet set;
   private StepAverages averages;
@@ -54,6 +55,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     boolean needsThread = options.overlap && sync.size() > 1 && sync.ownReducer().blocksHost();
     lane = needsThread ? sync.communicationThread().lane() : null;
     try {
+      hooks = options.hook == null ? null : new BucketHooks(sync, options.hook);
       layOut(Origin.BUILD_BUCKETS, options.layout(readiness.order()));
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
@@ -68,10 +70,10 @@ final class GradientBucketsImpl extends GradientBuckets {
     String reason = "";
     try {
       if (streams == null) {
-        boolean blocks = sync.ownReducer().blocksHost();
-        streams = new BucketStreams(sync.backend(), blocks, compute, options.overlap);
+        boolean single = hooks != null || sync.ownReducer().blocksHost();
+        streams = new BucketStreams(sync.backend(), single, compute, options.overlap);
       }
-      set = new BucketSet(options, layout, compute, streams, number);
+      set = new BucketSet(options, layout, compute, streams, number, hooks);
       averages = new StepAverages(sync, set, compute, options.overlap, lane);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
@@ -80,9 +82,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     GroupCommunicator ranks = sync.ownCommunicator();
     ranks.compose(call, () -> Agreement.requireAll(ranks, failure));
     for (Bucket bucket : set.buckets) {
-      if (bucket.averaged.count() > 0) {
-        bucket.prepare(sync);
-      }
+      bucket.prepare(sync);
     }
     if (set.flagBucket != null) {
       set.flagBucket.prepare(sync);
@@ -553,8 +553,9 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public synchronized void close() {
+    sync.requireNoHook();
     if (step.close()) {
-      Resources.closeAll(averages, set, streams);
+      Resources.closeAll(averages, set, streams, hooks);
     }
   }
 }

@@ -32,6 +32,7 @@ final class StepState {
 
   void requireUsable() {
     sync.observer().requireNoListener(sync.rank());
+    sync.requireNoHook();
     if (closed) {
       throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
     }

@@ -11,7 +11,8 @@
  * org.gradientsync.core.buckets.BucketStreams}. A {@link org.gradientsync.core.buckets.BucketSync}
  * makes the calls for a {@link org.gradientsync.core.buckets.BucketSet}. With sharded buckets, a
  * {@link org.gradientsync.core.buckets.BucketShard} is this rank's part, and {@link
- * org.gradientsync.core.buckets.ShardedState} the optimizer's state of it.
+ * org.gradientsync.core.buckets.ShardedState} the optimizer's state of it. With a hook, BucketHooks
+ * calls it in place of an average, with a sync of its own, and a HookedBucket is what it sees.
  *
  * <p>{@link org.gradientsync.core.buckets.JoinFlag} lets ranks with fewer steps join, and {@link
  * org.gradientsync.core.buckets.AverageChecks} looks for values that are not finite.

@@ -9,13 +9,14 @@ import org.gradientsync.spi.CollectiveCall;
 
 /**
  * Keeps a sync's calls in one order. A call of the program waits until the communication thread is
- * idle. Calls of a group are recorded. Calls of a closed sync and of a listener throw.
+ * idle. Calls of a group are recorded. Calls of a closed sync, of a listener and of a hook throw.
  */
 final class CallOrder {
   private final int rank;
   private final Observer observer;
   private final ThreadLocal<List<CollectiveCall>> recording = new ThreadLocal<>();
   private final PendingAverages pending = new PendingAverages();
+  private final ThreadLocal<Runnable> hook = new ThreadLocal<>(); // that this thread runs, or null
   private volatile CommunicationThread thread; // or null
   private volatile boolean closed;
 
@@ -52,6 +53,7 @@ final class CallOrder {
   /** As above, also on a closed sync. */
   void awaitThread() {
     observer.requireNoListener(rank);
+    requireNoHook();
     requireNotRecording();
     CommunicationThread running = thread;
     if (running != null && !running.isCurrent()) {
@@ -71,7 +73,28 @@ final class CallOrder {
   PendingAverage start(Runnable average) {
     requireOpen();
     observer.requireNoListener(rank);
+    requireNoHook();
     return pending.start(thread(), average);
+  }
+
+  /** Runs a hook of buckets, whose calls would wait for the hook itself. */
+  void runHook(Runnable call) {
+    hook.set(call);
+    try {
+      call.run();
+    } finally {
+      hook.remove();
+    }
+  }
+
+  /** Throws if this thread runs a hook. */
+  void requireNoHook() {
+    if (hook.get() != null) {
+      throw new IllegalStateException(
+          "a hook calls the sync of its buckets, or the buckets: rank="
+              + rank
+              + "; in the hook, call the bucket's own sync()");
+    }
   }
 
   /** Waits for the turn of a call, unless it will be recorded. */

@@ -123,6 +123,16 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
   }
 
   @Override
+  public void runHook(Runnable hook) {
+    order.runHook(hook);
+  }
+
+  @Override
+  public void requireNoHook() {
+    order.requireNoHook();
+  }
+
+  @Override
   public void prepare(CollectiveCall call) {
     runner.prepare(call);
   }

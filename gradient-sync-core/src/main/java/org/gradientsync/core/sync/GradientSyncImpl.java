@@ -299,6 +299,7 @@ final class GradientSyncImpl extends ChosenSync {
 
   @Override
   public void close() {
+    order.requireNoHook();
     order.closeThread();
     closeParts(); // with no lock held, because it waits for the parts' running calls
     Resources.closeAll(this::closeOwn, arrays); // in this order: calls hold the arrays' lock first

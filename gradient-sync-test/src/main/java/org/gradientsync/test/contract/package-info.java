@@ -13,8 +13,9 @@
  * org.gradientsync.test.contract.DeviceBufferContract} a device's memory, {@link
  * org.gradientsync.test.contract.DeadlockContract} that ranks that wait for each other are found.
  *
- * <p>{@link org.gradientsync.test.contract.BucketsContract} and {@link
- * org.gradientsync.test.contract.ShardedContract} test buckets on a backend. {@link
+ * <p>{@link org.gradientsync.test.contract.BucketsContract}, {@link
+ * org.gradientsync.test.contract.ShardedContract} and {@link
+ * org.gradientsync.test.contract.HookContract} test buckets on a backend. {@link
  * org.gradientsync.test.contract.SoakContract} makes random calls for some time, with a {@link
  * org.gradientsync.test.contract.Soak} on each rank.
  *

@@ -1,0 +1,115 @@
+package org.gradientsync;
+
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.util.List;
+
+/**
+ * What {@link GradientBuckets} do with a full bucket in place of its average, for example to send
+ * fewer bytes. See {@link GradientBuckets.Builder#hook}.
+ *
+ * <pre>{@code
+ * BucketHook exact = bucket -> bucket.sync().average(bucket.gradients());
+ * }</pre>
+ *
+ * <p>A hook that keeps state, such as what it has not sent yet, belongs to one {@link
+ * GradientBuckets} of one rank: do not share it. Calls come one at a time, in the order of the
+ * buckets, but not always on the same thread. The package {@code org.gradientsync.hooks} has hooks
+ * to use as they are.
+ */
+@FunctionalInterface
+public interface BucketHook {
+  /**
+   * Replaces this rank's gradients in a full bucket by the averages over all ranks, or by what
+   * stands for them. Collective: all ranks call it for the same buckets in the same order. All
+   * ranks must end with the same bits.
+   *
+   * <p>It is called where the bucket would be averaged: on the communication thread if the reducer
+   * blocks the host and the buckets overlap, and otherwise within {@link GradientBuckets#ready} or
+   * {@link GradientBuckets#finish}. On a GPU the bucket's buffers belong to the communication
+   * stream, which waits for the gradients. The hook may return when it has enqueued its work there.
+   *
+   * <p>An exception ends the step as that of an average does, and closes {@link FullBucket#sync},
+   * so that the other ranks throw a {@link RankLostException} instead of waiting.
+   *
+   * @param bucket the bucket; the same object in each step, until {@link GradientBuckets#rebuild}
+   */
+  void average(FullBucket bucket);
+
+  /**
+   * Writes this rank's state for a checkpoint. Call it between steps. Does nothing unless a hook
+   * overrides it.
+   *
+   * @param out receives the state
+   * @throws IOException if it cannot be written
+   */
+  default void save(DataOutput out) throws IOException {}
+
+  /**
+   * Continues from a state that {@link #save} has written on the same rank. Call it before the
+   * first step. Does nothing unless a hook overrides it.
+   *
+   * @param in has the state
+   * @throws IOException if it cannot be read, or is that of another hook
+   */
+  default void load(DataInput in) throws IOException {}
+
+  /** A bucket whose gradients are ready. For the library, which has the only implementation. */
+  interface FullBucket {
+    /**
+     * The bucket's index, in the order in which buckets are averaged.
+     *
+     * @return from 0 to {@link GradientBuckets#bucketCount} - 1
+     */
+    int index();
+
+    /**
+     * All gradients of the bucket, with zeros between parameters.
+     *
+     * @return a buffer of the communication stream; do not close it
+     */
+    DeviceBuffer gradients();
+
+    /**
+     * The parameters of the bucket.
+     *
+     * @return one or more, in the order of their elements in {@link #gradients}; always the same
+     *     list
+     */
+    List<Part> parts();
+
+    /**
+     * The sync for the hook's own calls: a part of the buckets' sync with the same ranks. In a
+     * hook, collective calls of the buckets' own sync, and calls that begin or end a step of the
+     * buckets, throw an {@link IllegalStateException}. Do not wait in a hook for another thread
+     * that makes them: it waits for the hook.
+     *
+     * @return a sync that the buckets close
+     */
+    GradientSync sync();
+
+    /**
+     * Allocates memory that belongs to the communication stream, so that the hook's calls of {@link
+     * #sync} run in the order of the bucket's. Allocate once, in the first call with this bucket,
+     * and keep the buffer.
+     *
+     * @param type the element type
+     * @param count the number of elements, 0 or more
+     * @return a buffer filled with zeros, which the buckets close, at {@link
+     *     GradientBuckets#rebuild} or {@link GradientBuckets#close}
+     * @throws GradientSyncException if there is not enough memory
+     */
+    DeviceBuffer allocate(DataType type, long count);
+  }
+
+  /**
+   * A parameter in a bucket.
+   *
+   * @param index the parameter's index in the list given to {@link GradientBuckets#builder}
+   * @param parameter the parameter
+   * @param gradient its gradient: a view into the bucket, of the communication stream. Do not close
+   *     it
+   */
+  record Part(int index, Parameter parameter, DeviceBuffer gradient) {}
+}

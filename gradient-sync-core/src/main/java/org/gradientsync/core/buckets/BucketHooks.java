@@ -1,0 +1,50 @@
+package org.gradientsync.core.buckets;
+
+import org.gradientsync.BucketHook;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.spi.Resources;
+
+/** The program's hook, and the sync for its own calls, which has all ranks. */
+final class BucketHooks implements AutoCloseable {
+  final BucketSync sync;
+  final GradientSync own;
+  private final BucketHook hook;
+
+  /** Makes the hook's sync. Collective. */
+  BucketHooks(BucketSync sync, BucketHook hook) {
+    this.sync = sync;
+    this.hook = hook;
+    own = sync.split(0, sync.rank());
+  }
+
+  /**
+   * Calls the hook.
+   *
+   * @throws GradientSyncException if the hook has thrown; the other ranks then throw, too
+   */
+  void average(BucketHook.FullBucket bucket) {
+    try {
+      hook.average(bucket);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, own); // otherwise other ranks would wait in it for this rank
+      if (e instanceof GradientSyncException || e instanceof Error) {
+        throw e;
+      }
+      throw new GradientSyncException(
+          "the hook of the buckets has thrown: bucket="
+              + bucket.index()
+              + ", rank="
+              + sync.rank()
+              + ", error="
+              + e
+              + "; close the buckets and the sync",
+          e);
+    }
+  }
+
+  @Override
+  public void close() {
+    own.close();
+  }
+}

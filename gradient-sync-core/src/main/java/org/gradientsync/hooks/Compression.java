@@ -1,0 +1,232 @@
+package org.gradientsync.hooks;
+
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import org.gradientsync.BucketHook;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientBuckets;
+
+/**
+ * A hook that sends compressed gradients, and keeps for the next step what it has not sent (error
+ * feedback). Takes 8 bytes of the Java heap for each element of the model, and up to 24 more for
+ * each of the bucket that it compresses. A parameter may have up to 2^31 - 9 elements.
+ *
+ * <p>A step in which the sum of a parameter is not finite leaves that parameter's state as it was,
+ * so that a {@link org.gradientsync.LossScaler} can skip the step. What {@link
+ * GradientBuckets.Missing#SKIP} withholds from the update is lost.
+ *
+ * <p>Set the options before the first step, alike on all ranks. Not thread-safe otherwise than
+ * {@link BucketHook} says.
+ */
+public abstract sealed class Compression implements BucketHook permits PowerSgd, TopK {
+  private static final int MOST_ARRAYS = 1 << 24;
+
+  private final Map<String, double[]> state = new TreeMap<>();
+  private final Map<String, Scratch> scratch = new HashMap<>();
+  private boolean feedback = true;
+  private long warmUp;
+  private long steps; // that have begun
+  private long bytes;
+
+  private record Scratch(FullBucket bucket, DeviceBuffer memory) {}
+
+  Compression() {}
+
+  /**
+   * Sets for how many steps gradients are averaged exactly before compression begins, because the
+   * first gradients are large and change quickly.
+   *
+   * @param newSteps 0 or more; 0 if not set
+   * @return this hook
+   * @throws IllegalArgumentException if it is negative
+   */
+  public Compression warmUp(long newSteps) {
+    if (newSteps < 0) {
+      throw new IllegalArgumentException("warm-up must be 0 steps or more: steps=" + newSteps);
+    }
+    warmUp = newSteps;
+    return this;
+  }
+
+  /**
+   * Chooses whether to keep what was not sent and add it to the next step's gradient. Without it
+   * training may stay far from the optimum; it is there for comparison.
+   *
+   * @param newFeedback true to keep it; true if not set
+   * @return this hook
+   */
+  public Compression errorFeedback(boolean newFeedback) {
+    feedback = newFeedback;
+    return this;
+  }
+
+  /**
+   * The bytes that this rank has given to collectives, for the price in bytes: those of the buffers
+   * that it averaged, and those of its own block where all ranks gather blocks. Call it between
+   * steps.
+   *
+   * @return 0 or more, since this object was created
+   */
+  public final long bytes() {
+    return bytes;
+  }
+
+  @Override
+  public final void average(FullBucket bucket) {
+    if (bucket.index() == 0) {
+      steps++;
+    }
+    if (steps <= warmUp) {
+      exchange(bucket, bucket.gradients());
+    } else {
+      compress(bucket);
+    }
+  }
+
+  /** Replaces the gradients. */
+  abstract void compress(FullBucket bucket);
+
+  /** The name and the options that a state depends on. */
+  abstract String kind();
+
+  final long steps() {
+    return steps;
+  }
+
+  /** Averages a buffer. */
+  final void exchange(FullBucket bucket, DeviceBuffer buffer) {
+    bucket.sync().average(buffer);
+    bytes += buffer.sizeInBytes();
+  }
+
+  /** Gathers a buffer of each rank. */
+  final void exchange(FullBucket bucket, DeviceBuffer own, DeviceBuffer all) {
+    bucket.sync().allGather(own, all);
+    bytes += own.sizeInBytes();
+  }
+
+  /** A buffer of a bucket for each use of it, allocated by the first call. */
+  final DeviceBuffer scratch(FullBucket bucket, String use, DataType type, long count) {
+    String key = use + bucket.index();
+    Scratch known = scratch.get(key);
+    if (known == null || known.bucket != bucket) {
+      known = new Scratch(bucket, bucket.allocate(type, count));
+      scratch.put(key, known);
+    }
+    return known.memory;
+  }
+
+  /** The type in which parts of gradients travel: 16 bits would be too coarse. */
+  static DataType wide(FullBucket bucket) {
+    DataType type = bucket.gradients().type();
+    return type == DataType.FLOAT64 ? type : DataType.FLOAT32;
+  }
+
+  /** A gradient, with what was not sent before. */
+  final double[] withError(Part part) {
+    double[] values = Elements.read(part.gradient());
+    if (feedback) {
+      double[] error = state("error of ", part, values.length);
+      for (int i = 0; i < values.length; i++) {
+        values[i] += error[i];
+      }
+    }
+    return values;
+  }
+
+  /** Keeps what was not sent. */
+  final void keepError(Part part, double[] error) {
+    if (feedback) {
+      keep("error of ", part, error);
+    }
+  }
+
+  /** What was kept for a parameter; at first zeros. */
+  final double[] state(String name, Part part, int length) {
+    double[] values =
+        state.computeIfAbsent(name + part.parameter().name(), key -> new double[length]);
+    if (values.length != length) {
+      throw new IllegalStateException(
+          "the hook's state is of another model: parameter="
+              + part.parameter()
+              + ", elements="
+              + values.length
+              + ", expected="
+              + length
+              + "; load the state of this model");
+    }
+    return values;
+  }
+
+  final void keep(String name, Part part, double[] values) {
+    state.put(name + part.parameter().name(), values);
+  }
+
+  /**
+   * Writes the number of steps, what has not been sent yet, and what a hook keeps besides. Ranks
+   * have different states: each saves its own.
+   */
+  @Override
+  public final void save(DataOutput out) throws IOException {
+    out.writeUTF(kind());
+    out.writeLong(steps);
+    out.writeInt(state.size());
+    for (Map.Entry<String, double[]> entry : state.entrySet()) {
+      out.writeUTF(entry.getKey());
+      out.writeInt(entry.getValue().length);
+      for (double value : entry.getValue()) {
+        out.writeDouble(value);
+      }
+    }
+  }
+
+  /**
+   * Reads what {@link #save} has written, on the same rank of as many, by a hook with the same
+   * options.
+   *
+   * @throws IOException if it cannot be read, or is the state of another hook; nothing is changed
+   */
+  @Override
+  public final void load(DataInput in) throws IOException {
+    String found = in.readUTF();
+    if (!found.equals(kind())) {
+      throw new IOException(
+          "state is another hook's: hook="
+              + found
+              + ", expected="
+              + kind()
+              + "; give the options that it was written with");
+    }
+    long done = in.readLong();
+    int arrays = in.readInt();
+    if (arrays < 0 || arrays > MOST_ARRAYS || done < 0) {
+      throw new IOException("state is damaged: steps=" + done + ", arrays=" + arrays);
+    }
+    Map<String, double[]> read = new HashMap<>();
+    for (int i = 0; i < arrays; i++) {
+      String name = in.readUTF();
+      int length = in.readInt();
+      if (length < 0) {
+        throw new IOException("state is damaged: array=" + name + ", elements=" + length);
+      }
+      double[] values = new double[length];
+      for (int k = 0; k < length; k++) {
+        values[k] = in.readDouble();
+      }
+      read.put(name, values);
+    }
+    steps = done;
+    state.clear();
+    state.putAll(read);
+  }
+
+  @Override
+  public final String toString() {
+    return kind();
+  }
+}
