@@ -142,11 +142,14 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   /**
-   * Waits for all work that was submitted. Not on the communication thread itself.
+   * Waits for all work that was submitted. Does nothing on the communication thread itself.
    *
    * @throws RuntimeException if all lanes have ended after a failure
    */
   public synchronized void awaitAll() {
+    if (isCurrent()) {
+      return;
+    }
     awaitTicket(submitted);
     if (endOfAll != null) {
       throw broken();
