@@ -59,6 +59,13 @@ final class AverageChecks {
     return found[0] == 0;
   }
 
+  void requireMax(double max) {
+    if (!(max > 0)) {
+      throw new IllegalArgumentException(
+          "max must be positive: max=" + max + ", rank=" + sync.rank());
+    }
+  }
+
   /** Scales the averages so that their norm is at most max, and returns the norm before. */
   double clip(BucketSet set, double max) {
     double norm = Math.sqrt(sumOfSquares(set));

@@ -135,6 +135,23 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
     }
   }
 
+  void requireUneven() {
+    if (uneven == null) {
+      throw new IllegalStateException(
+          "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
+    }
+  }
+
+  void requireNoUneven() {
+    if (uneven != null) {
+      throw new IllegalStateException(
+          "discard() outside of noSync() with uneven steps, where ranks in join() would still use"
+              + " the averages: rank="
+              + sync.rank()
+              + "; make steps that may be discarded within noSync()");
+    }
+  }
+
   boolean skipsMissing() {
     return missing == GradientBuckets.Missing.SKIP;
   }
@@ -182,6 +199,7 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
 
   /** Throws unless there is a buffer for each parameter, with as many elements. */
   void requireModel(List<? extends DeviceBuffer> values) {
+    Objects.requireNonNull(values, "values");
     for (int i = 0; i < Math.max(values.size(), parameters.size()); i++) {
       DeviceBuffer value = i < values.size() ? values.get(i) : null;
       Parameter parameter = i < parameters.size() ? parameters.get(i) : null;

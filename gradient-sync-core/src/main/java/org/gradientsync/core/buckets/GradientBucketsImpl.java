@@ -5,7 +5,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
-import java.util.function.IntPredicate;
 import java.util.function.ObjIntConsumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -34,18 +33,15 @@ final class GradientBucketsImpl extends GradientBuckets {
   private BucketSet set;
   private StepAverages averages;
   private List<Shard> shards; // or null
+  private final Contributions contributions;
   private final Runnable writeFlags = this::writeFlags;
-  private final IntPredicate has; // whether this rank has a parameter's gradient
-  private boolean joining;
-  private boolean flagged; // the flags are those of the last step that was averaged
-  private boolean stopped; // as all ranks know
 
   GradientBucketsImpl(BucketsBuilder options) {
     this.options = options;
     sync = options.sync;
     parameters = options.parameters;
     readiness = new Readiness(parameters, sync.rank());
-    has = readiness::isKept;
+    contributions = new Contributions(options, readiness);
     step = new StepState(sync, readiness, options.sharded);
     sync.awaitTurn();
     options.requireSame();
@@ -63,9 +59,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  /**
-   * @param call the program's
-   */
+  /** Lays the buckets out, in a call of the program. */
   private void layOut(Origin call, BucketLayout layout) {
     String reason = "";
     try {
@@ -150,26 +144,16 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
+  private void writeFlags() {
+    contributions.write(set.flags);
+  }
+
   private void startFull() {
     try {
       averages.startFull(writeFlags);
     } catch (RuntimeException | Error e) {
       step.breaks(e);
       throw e;
-    }
-  }
-
-  /** Before the last average of a step, whose flags then replace those of the step before. */
-  private void writeFlags() {
-    set.flags.beginStep();
-    if (sync.isStopRequested()) {
-      set.flags.setStop();
-    }
-    if (options.uneven != null) {
-      set.flags.setData(!joining);
-    }
-    if (options.skipsMissing()) {
-      set.flags.setParameters(has);
     }
   }
 
@@ -182,12 +166,8 @@ final class GradientBucketsImpl extends GradientBuckets {
   public void finish(IntConsumer averaged) {
     Objects.requireNonNull(averaged, "averaged");
     step.requireUsable();
-    if (options.sharded) {
-      throw new IllegalStateException(
-          "no rank has all averages of sharded buckets: rank="
-              + sync.rank()
-              + "; call finish() or finish(ShardUpdate)");
-    }
+    step.requireNotSharded(
+        "no rank has all averages of sharded buckets", "call finish() or finish(ShardUpdate)");
     finish(averaged, null);
   }
 
@@ -206,7 +186,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return;
     }
     complete("finish", averaged, update);
-    flagged = true;
+    contributions.known(true);
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
     sync.ownReducer().check(true); // on all ranks after the same averages, which are complete
@@ -231,24 +211,23 @@ final class GradientBucketsImpl extends GradientBuckets {
   private void complete(String call, IntConsumer averaged, ShardUpdate update) {
     step.ending(call);
     try {
-      boolean all = averaged != null && needsFlags(averaged, update);
+      boolean updates = averaged != nothing || update != null;
+      boolean all = averaged != null && contributions.comeFirst(set.flags, updates);
       if (all) {
         awaitAll();
-        divide();
+        contributions.divide(set);
       }
       for (int i = 0; i < set.buckets.length; i++) {
         Bucket bucket = set.buckets[i];
         if (averaged != null) {
-          if (!all) {
-            averages.await(bucket);
-          }
+          averages.await(bucket);
           for (int parameter : bucket.parameters) {
-            if (!all || !isSkippedHere(parameter)) {
+            if (!all || !contributions.isSkipped(set.flags, parameter)) {
               averaged.accept(parameter);
             }
           }
         }
-        if (update != null && !isSkippedHere(bucket)) {
+        if (update != null && !contributions.isSkipped(set.flags, bucket.shard.own)) {
           update.update(bucket.shard.own.gradient(), bucket.shard.own.weight(), i);
         }
         if (update != null) {
@@ -269,13 +248,6 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  /** Whether the flags say what the program gets of the averages. */
-  private boolean needsFlags(IntConsumer averaged, ShardUpdate update) {
-    return set.flags != null
-        && (options.divisor == Divisor.CONTRIBUTING_RANKS
-            || options.skipsMissing() && (averaged != nothing || update != null));
-  }
-
   private void awaitAll() {
     for (Bucket bucket : set.buckets) {
       averages.await(bucket);
@@ -285,51 +257,9 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  /** Divides by the number of ranks that have contributed, if the program has chosen that. */
-  private void divide() {
-    if (options.divisor == Divisor.ALL_RANKS) {
-      return;
-    }
-    for (int i = 0; i < set.buckets.length; i++) {
-      if (!options.skipsMissing()) {
-        scale(set.averages(i), options.uneven == null ? sync.size() : set.flags.withData());
-      } else if (options.sharded) {
-        DeviceBuffer own = shards.get(i).gradient();
-        for (Piece piece : shards.get(i).pieces()) {
-          DeviceBuffer part = own.slice(piece.shardOffset(), piece.count());
-          scale(part, set.flags.withParameter(piece.parameter()));
-        }
-      } else {
-        for (int parameter : set.buckets[i].parameters) {
-          scale(set.gradient(parameter), set.flags.withParameter(parameter));
-        }
-      }
-    }
-  }
-
-  private void scale(DeviceBuffer averages, long contributing) {
-    if (contributing > 0 && contributing < sync.size() && averages.count() > 0) {
-      sync.backend().scale(averages, (double) sync.size() / contributing);
-    }
-  }
-
-  /** Whether no rank had a parameter's gradient. The flags are averaged. */
-  private boolean isSkippedHere(int parameter) {
-    return options.skipsMissing() && set.flags.withParameter(parameter) == 0;
-  }
-
-  /** Whether a shard has no parameter that is to be updated. */
-  private boolean isSkippedHere(Bucket bucket) {
-    return options.skipsMissing()
-        && bucket.shard.own.pieces().stream().allMatch(piece -> isSkippedHere(piece.parameter()));
-  }
-
   @Override
   public double clipByGlobalNorm(double max) {
-    if (!(max > 0)) {
-      throw new IllegalArgumentException(
-          "max must be positive: max=" + max + ", rank=" + sync.rank());
-    }
+    checks.requireMax(max);
     step.requireAverages("clipByGlobalNorm");
     return checks.clip(set, max);
   }
@@ -358,7 +288,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void handleMissing() {
     if (options.missing == Missing.REFUSE) {
-      requireNothingMissing();
+      step.requireNothingMissing();
     }
     for (int i = 0; i < parameters.size(); i++) {
       if (!readiness.isReady(i)) {
@@ -370,46 +300,20 @@ final class GradientBucketsImpl extends GradientBuckets {
     }
   }
 
-  private void requireNothingMissing() {
-    IllegalStateException missing = readiness.missing();
-    if (missing != null) {
-      if (!readiness.isNoneKept()) { // otherwise no average has started, so nothing is broken
-        step.breaks(missing);
-      }
-      throw missing;
-    }
-  }
-
   @Override
   public boolean isSkipped(int parameter) {
     readiness.require(parameter);
     if (step.isEnding()) { // an update of the program asks
-      return isSkippedHere(parameter);
+      return contributions.isSkipped(set.flags, parameter);
     }
     step.requireBetweenSteps("isSkipped");
-    return flagged && isSkippedHere(parameter);
+    return contributions.wasSkipped(set.flags, parameter);
   }
 
   @Override
   public boolean stopRequested() {
     step.requireBetweenSteps("stopRequested");
-    if (!stopped && flagged) {
-      stopped = set.flags == null ? isAnyStopping() : isStoppedByFlags();
-    }
-    return stopped;
-  }
-
-  private boolean isStoppedByFlags() {
-    return set.flags.isStopRequested()
-        || options.uneven == Uneven.STOP && set.flags.withData() < sync.size();
-  }
-
-  private boolean isAnyStopping() {
-    boolean[] any = {sync.isStopRequested()};
-    sync.awaitTurn();
-    GroupCommunicator ranks = sync.ownCommunicator();
-    ranks.compose(Origin.STOP_REQUESTED, () -> any[0] = ranks.any(any[0]));
-    return any[0];
+    return contributions.isStopRequested(set.flags);
   }
 
   @Override
@@ -426,7 +330,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       discardTogether();
     }
     set.fillZero(0);
-    flagged = false;
+    contributions.known(false);
     beginStep();
   }
 
@@ -435,13 +339,7 @@ final class GradientBucketsImpl extends GradientBuckets {
    * ranks run all. The last rendezvous finds out if another rank has finished the step instead.
    */
   private void discardTogether() {
-    if (options.uneven != null) {
-      throw new IllegalStateException(
-          "discard() outside of noSync() with uneven steps, where ranks in join() would still use"
-              + " the averages: rank="
-              + sync.rank()
-              + "; make steps that may be discarded within noSync()");
-    }
+    options.requireNoUneven();
     try {
       if (options.overlap) {
         startAll();
@@ -467,7 +365,6 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public void broadcast(List<? extends DeviceBuffer> values, int root) {
     step.requireUsable();
-    Objects.requireNonNull(values, "values");
     options.requireModel(values);
     if (!values.isEmpty()) { // true on all ranks or on none
       sync.broadcast(values, root);
@@ -493,16 +390,10 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public boolean rebuild() {
     step.requireAverages("rebuild");
-    if (options.sharded) {
-      throw new IllegalStateException(
-          "sharded buckets keep their layout, because the optimizer's state has it: rank="
-              + sync.rank()
-              + "; list the parameters in the order of the forward pass");
-    }
-    if (!readiness.isOrderFixed()) {
-      throw new IllegalStateException(
-          "no step has been finished yet: rank=" + sync.rank() + "; call rebuild() after finish()");
-    }
+    step.requireNotSharded(
+        "sharded buckets keep their layout, because the optimizer's state has it",
+        "list the parameters in the order of the forward pass");
+    step.requireOneStep("rebuild");
     sync.awaitTurn();
     GroupCommunicator ranks = sync.ownCommunicator();
     ranks.compose(
@@ -511,7 +402,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     if (layout.isSameAs(set.layout)) {
       return false;
     }
-    flagged = false;
+    contributions.known(false);
     try {
       set.close();
       layOut(Origin.REBUILD_BUCKETS, layout);
@@ -525,11 +416,8 @@ final class GradientBucketsImpl extends GradientBuckets {
   @Override
   public long join(Runnable update) {
     step.requireAverages("join");
-    if (options.uneven == null) {
-      throw new IllegalStateException(
-          "built without uneven steps: rank=" + sync.rank() + "; build with unevenSteps()");
-    }
-    joining = true;
+    options.requireUneven();
+    contributions.joining(true);
     try {
       for (long steps = 0; ; steps++) {
         set.fillZero(0);
@@ -547,7 +435,7 @@ final class GradientBucketsImpl extends GradientBuckets {
         }
       }
     } finally {
-      joining = false;
+      contributions.joining(false);
     }
   }
 

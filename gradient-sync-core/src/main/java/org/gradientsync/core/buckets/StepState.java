@@ -81,6 +81,34 @@ final class StepState {
     }
   }
 
+  void requireNotSharded(String why, String remedy) {
+    if (sharded) {
+      throw new IllegalStateException(why + ": rank=" + sync.rank() + "; " + remedy);
+    }
+  }
+
+  void requireOneStep(String call) {
+    if (!readiness.isOrderFixed()) {
+      throw new IllegalStateException(
+          "no step has been finished yet: rank="
+              + sync.rank()
+              + "; call "
+              + call
+              + "() after finish()");
+    }
+  }
+
+  /** Throws if a gradient is not ready; what has started then breaks. */
+  void requireNothingMissing() {
+    IllegalStateException missing = readiness.missing();
+    if (missing != null) {
+      if (!readiness.isNoneKept()) { // otherwise no average has started, so nothing is broken
+        breaks(missing);
+      }
+      throw missing;
+    }
+  }
+
   /** Throws if a function of the program makes a call while it ends a step. */
   void requireNotEnding(String call, String remedy) {
     if (ending != null) {

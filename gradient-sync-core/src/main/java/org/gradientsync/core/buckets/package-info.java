@@ -14,7 +14,9 @@
  * org.gradientsync.core.buckets.ShardedState} the optimizer's state of it. With a hook, BucketHooks
  * calls it in place of an average, with a sync of its own, and a HookedBucket is what it sees.
  *
- * <p>{@link org.gradientsync.core.buckets.JoinFlag} lets ranks with fewer steps join, and {@link
- * org.gradientsync.core.buckets.AverageChecks} looks for values that are not finite.
+ * <p>The average of the last bucket carries the {@link org.gradientsync.core.buckets.StepFlags}, by
+ * which all ranks know who has data, who has which gradient, and who was asked to stop;
+ * Contributions says what follows from them. {@link org.gradientsync.core.buckets.AverageChecks}
+ * looks for values that are not finite.
  */
 package org.gradientsync.core.buckets;

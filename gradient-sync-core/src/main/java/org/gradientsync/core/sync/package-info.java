@@ -12,9 +12,14 @@
  * org.gradientsync.core.sync.CollectiveArguments}, and hands it to the reducer. It sets the same
  * object again for each call, so nothing is allocated.
  *
- * <p>{@link org.gradientsync.core.sync.ArrayAverages} averages the program's arrays by way of
- * buffers that it keeps. {@link org.gradientsync.core.sync.CallGroup} collects the calls of a
- * {@code grouped} block and runs them at once; {@link org.gradientsync.core.sync.CallGroups} keeps
- * those that come again.
+ * <p>Some calls are made of others. {@link org.gradientsync.core.sync.UnequalBlocks} makes messages
+ * and reductions of a call whose blocks differ in length. {@link
+ * org.gradientsync.core.sync.ArrayAverages} averages the program's arrays by way of buffers that it
+ * keeps, and {@link org.gradientsync.core.sync.SparseAverages} the rows of a table that any rank
+ * has. {@link org.gradientsync.core.sync.PendingAverages} run in the background.
+ *
+ * <p>{@link org.gradientsync.core.sync.CallGroup} collects the calls of a {@code grouped} block and
+ * runs them at once; {@link org.gradientsync.core.sync.CallGroups} keeps those that come again.
+ * {@link org.gradientsync.core.sync.StopSignals} asks syncs to stop when the process gets a signal.
  */
 package org.gradientsync.core.sync;
