@@ -47,6 +47,10 @@ final class MlpCheckpoints {
     }
   }
 
+  boolean areUsed() {
+    return file != null || resumed != null;
+  }
+
   /** Returns the checkpoint to write, or null. */
   Path file() {
     return file;

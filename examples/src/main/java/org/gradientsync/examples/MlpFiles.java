@@ -58,6 +58,10 @@ final class MlpFiles {
         && program.canWrite(timelinePlot);
   }
 
+  boolean hasTimeline() {
+    return timeline != null || timelinePlot != null;
+  }
+
   /** Creates the timeline of the last steps, or returns null. Collective. */
   Timeline timeline(GradientSync sync, MlpEngine engine, int steps, int accumulate) {
     return timeline == null && timelinePlot == null

@@ -26,6 +26,7 @@ final class MlpTrainer {
   private final int accumulate;
   private final DeviceBuffer[] gradients;
   private final Adam adam; // or null
+  private final LocalSteps.Averages local; // or null
   private final IntConsumer update;
   private final GradientBuckets.ShardUpdate shardUpdate;
   private final double[] loss = new double[1];
@@ -36,6 +37,7 @@ final class MlpTrainer {
    *
    * @param rate the learning rate of plain gradient descent
    * @param adam updates the weights, or null for plain gradient descent
+   * @param local whether ranks make several steps alone
    */
   MlpTrainer(
       GradientSync sync,
@@ -44,7 +46,8 @@ final class MlpTrainer {
       int batches,
       int accumulate,
       double rate,
-      Adam adam) {
+      Adam adam,
+      LocalSteps local) {
     this.sync = sync;
     this.engine = engine;
     this.buckets = buckets;
@@ -55,6 +58,7 @@ final class MlpTrainer {
       gradients[layer] = buckets.gradient(layer);
     }
     this.adam = adam;
+    this.local = local.begin(sync, engine.weights());
     update = adam == null ? layer -> engine.update(layer, gradients[layer], rate) : adam::update;
     shardUpdate = (gradient, weight, shard) -> update.accept(shard);
   }
@@ -73,6 +77,18 @@ final class MlpTrainer {
   /** Makes one step together with the other ranks. Collective. */
   void step(long step, boolean readLoss) {
     loss[0] = 0;
+    if (local != null) {
+      stepAlone(step, readLoss);
+      local.end(step + 1);
+    } else {
+      stepTogether(step, readLoss);
+    }
+    if (readLoss) {
+      sync.communicator().allReduce(lossBuffer, ReduceOp.AVERAGE);
+    }
+  }
+
+  private void stepTogether(long step, boolean readLoss) {
     if (accumulate > 1) {
       addUp(step, accumulate - 1, readLoss);
     }
@@ -84,9 +100,6 @@ final class MlpTrainer {
       buckets.finish(shardUpdate);
     } else {
       buckets.finish(update);
-    }
-    if (readLoss) {
-      sync.communicator().allReduce(lossBuffer, ReduceOp.AVERAGE);
     }
   }
 

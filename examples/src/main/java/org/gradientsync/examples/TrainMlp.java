@@ -150,6 +150,7 @@ public class TrainMlp extends RankedProgram {
   private boolean exposed;
 
   @Mixin private MlpHook hooks;
+  @Mixin private LocalSteps local;
   @Mixin private MlpFiles files;
   @Mixin private MlpCheckpoints checkpoints;
 
@@ -181,6 +182,8 @@ public class TrainMlp extends RankedProgram {
       throw badUse("--wire takes bfloat16 or float16: --wire " + wire);
     }
     hooks.check(this, optimizer.isSharded());
+    boolean whole = hooks.text() != null || optimizer.isSharded() || alone || exposed;
+    local.check(this, steps, !whole && !files.hasTimeline() && !checkpoints.areUsed());
     checkpoints.check(this);
     files.check(this, checkpoints.file());
   }
@@ -289,7 +292,7 @@ public class TrainMlp extends RankedProgram {
     }
 
     MlpTrainer trainer =
-        new MlpTrainer(sync, engine, buckets, batches, accumulate, optimizer.rate(), adam);
+        new MlpTrainer(sync, engine, buckets, batches, accumulate, optimizer.rate(), adam, local);
     Exposure exposure = exposed || times != null ? new Exposure() : null;
     MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times, hook);
     if (!run.train()) {
@@ -299,10 +302,11 @@ public class TrainMlp extends RankedProgram {
     if (adam != null) {
       results.put("stateBytes", adam.bytes());
     }
-    if (hook != null) {
-      results.put("bytesPerStep", hook.bytes() / (steps - first));
+    if (hook != null || local.areUsed()) {
+      long all = engine.weights().stream().mapToLong(DeviceBuffer::sizeInBytes).sum();
+      results.put("gradientBytes", all);
       results.put(
-          "gradientBytes", engine.weights().stream().mapToLong(DeviceBuffer::sizeInBytes).sum());
+          "bytesPerStep", hook != null ? hook.bytes() / (steps - first) : all / local.number());
     }
     boolean same = sameWeights(sync, engine.weights(), results);
     boolean finite = everywhere(sync, Weights.areFinite(engine.weights()));
@@ -540,6 +544,7 @@ public class TrainMlp extends RankedProgram {
     about.put("seed", model.seed());
     about.put("overlap", overlap);
     about.put("hook", hooks.text());
+    about.put("localSteps", local.number());
     about.put("wire", wire);
     about.put("tf32", tf32);
     return about;
