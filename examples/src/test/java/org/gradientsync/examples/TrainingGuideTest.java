@@ -956,6 +956,7 @@ class TrainingGuideTest {
                 for (int i = 0; i < buckets.size(); i++) {
                   model.weights().get(i).copyFrom(MyModel.read(buckets.weight(i)));
                 }
+                moments.forEach(DeviceBuffer::close);
               }
             }),
         0f);
