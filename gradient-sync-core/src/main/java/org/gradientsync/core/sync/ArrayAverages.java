@@ -3,6 +3,7 @@ package org.gradientsync.core.sync;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.BiConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -58,15 +59,30 @@ final class ArrayAverages implements AutoCloseable {
     int[] lengths = arrays.stream().mapToInt(array -> array.length).toArray();
     buffer.named(lengths.length + " arrays #" + Integer.toHexString(Arrays.hashCode(lengths)));
     try {
-      FloatBuffer elements = packed(count);
-      arrays.forEach(elements::put);
-      buffer.copyFrom(elements.flip());
-      sync.average(buffer);
-      buffer.copyTo(elements);
-      elements.rewind();
-      arrays.forEach(elements::get);
+      if (sync.device().kind().equals("host")) {
+        copy(buffer, arrays, DeviceBuffer::copyFrom);
+        sync.average(buffer);
+        copy(buffer, arrays, DeviceBuffer::copyTo);
+      } else { // one copy to the device, and one back
+        FloatBuffer elements = packed(count);
+        arrays.forEach(elements::put);
+        buffer.copyFrom(elements.flip());
+        sync.average(buffer);
+        buffer.copyTo(elements);
+        elements.rewind();
+        arrays.forEach(elements::get);
+      }
     } finally {
       buffer.named(""); // as a single array of this length
+    }
+  }
+
+  private static void copy(
+      DeviceBuffer buffer, List<float[]> arrays, BiConsumer<DeviceBuffer, float[]> copy) {
+    long first = 0;
+    for (float[] array : arrays) {
+      copy.accept(buffer.slice(first, array.length), array);
+      first += array.length;
     }
   }
 
