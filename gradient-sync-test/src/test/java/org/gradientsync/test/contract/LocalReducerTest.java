@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 class LocalReducerTest extends ReducerContract {
   @Override
   protected RankRunner runner() {
-    return new LocalRunner();
+    return new LocalRunner(1, 2, 3, 7); // four ranks: as processes
   }
 
   /**
