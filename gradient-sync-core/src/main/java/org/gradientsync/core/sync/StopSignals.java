@@ -1,12 +1,12 @@
 package org.gradientsync.core.sync;
 
-import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Signals;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,7 +32,7 @@ final class StopSignals {
     if (before.isEmpty()) {
       for (String name : NAMES) {
         try {
-          before.put(name, handle(name, handler(name)));
+          before.put(name, Signals.handle(name, () -> received(name)));
         } catch (ReflectiveOperationException e) {
           restore();
           Throwable cause = e.getCause() == null ? e : e.getCause();
@@ -69,37 +69,11 @@ final class StopSignals {
     before.forEach(
         (name, handler) -> {
           try {
-            handle(name, handler);
+            Signals.restore(name, handler);
           } catch (ReflectiveOperationException e) {
             throw new IllegalStateException("cannot restore a handler: signal=SIG" + name, e);
           }
         });
     before.clear();
-  }
-
-  private static Object handler(String name) throws ClassNotFoundException {
-    Class<?> type = Class.forName("sun.misc.SignalHandler");
-    return Proxy.newProxyInstance(
-        type.getClassLoader(),
-        new Class<?>[] {type},
-        (proxy, method, arguments) -> {
-          if (method.getName().equals("handle")) {
-            received(name);
-            return null;
-          }
-          return switch (method.getName()) { // of Object
-            case "hashCode" -> name.hashCode();
-            case "equals" -> proxy == arguments[0];
-            default -> "StopSignals";
-          };
-        });
-  }
-
-  /** By reflection, as javac has a warning for {@code sun.misc} that cannot be turned off. */
-  private static Object handle(String name, Object handler) throws ReflectiveOperationException {
-    Class<?> signal = Class.forName("sun.misc.Signal");
-    return signal
-        .getMethod("handle", signal, Class.forName("sun.misc.SignalHandler"))
-        .invoke(null, signal.getConstructor(String.class).newInstance(name), handler);
   }
 }

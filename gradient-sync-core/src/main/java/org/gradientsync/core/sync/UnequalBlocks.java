@@ -51,7 +51,7 @@ final class UnequalBlocks implements AutoCloseable {
     long[] counts = call.inCounts() != null ? call.inCounts() : call.outCounts();
     String text = Arrays.stream(counts).mapToObj(Long::toString).collect(Collectors.joining(", "));
     AbstractDeviceBuffer named = device.allocate(call.buffer().type(), 0).named("counts " + text);
-    named.use(Arrays.stream(counts).sum());
+    named.use(Arrays.stream(counts).sum()); // for errors: there is nothing to copy
     return new CollectiveCall(call.kind(), named, named, call.op(), call.root());
   }
 

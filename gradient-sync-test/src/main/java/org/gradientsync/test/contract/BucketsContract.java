@@ -1321,7 +1321,7 @@ public abstract class BucketsContract {
             assertFalse(now.isClosed());
             step(sync, buckets, MODEL, 4);
             assertAverages(sync, buckets, MODEL, 4);
-            assertEquals(0, buckets.join(() -> {})); // the flag moved with the first bucket
+            assertEquals(0, buckets.join(() -> {})); // the flags moved with the last bucket
           }
         });
   }

@@ -162,6 +162,16 @@ public abstract class ShardedContract {
 
   /** Trains with buckets that are not sharded, whose bits are tested elsewhere. */
   private static ByteBuffer[] unsharded(GradientSync sync, int steps) {
+    return unsharded(sync, steps, small(sync), ShardedContract::backward);
+  }
+
+  /** The backward pass of a step. */
+  private interface Pass {
+    void run(GradientBuckets buckets, int rank, int step);
+  }
+
+  private static ByteBuffer[] unsharded(
+      GradientSync sync, int steps, GradientBuckets.Builder options, Pass pass) {
     List<DeviceBuffer> weights = new ArrayList<>();
     List<Adam> adams = new ArrayList<>();
     for (Parameter parameter : MODEL) {
@@ -169,9 +179,9 @@ public abstract class ShardedContract {
       write(weights.get(weights.size() - 1), start(weights.size() - 1));
       adams.add(new Adam(sync, parameter.count()));
     }
-    try (GradientBuckets buckets = small(sync).build()) {
+    try (GradientBuckets buckets = options.build()) {
       for (int step = 0; step < steps; step++) {
-        backward(buckets, sync.rank(), step);
+        pass.run(buckets, sync.rank(), step);
         buckets.finish(i -> adams.get(i).update(buckets.gradient(i), weights.get(i)));
       }
     }
@@ -406,20 +416,11 @@ public abstract class ShardedContract {
 
   /** As {@link #unsharded}, where some steps leave parameters out. */
   private static ByteBuffer[] unshardedOfSome(GradientSync sync, int steps, Divisor divisor) {
-    List<DeviceBuffer> weights = new ArrayList<>();
-    List<Adam> adams = new ArrayList<>();
-    for (Parameter parameter : MODEL) {
-      weights.add(sync.allocate(parameter.type(), parameter.count()));
-      write(weights.get(weights.size() - 1), start(weights.size() - 1));
-      adams.add(new Adam(sync, parameter.count()));
-    }
-    try (GradientBuckets buckets = small(sync).missing(Missing.SKIP).divisor(divisor).build()) {
-      for (int step = 0; step < steps; step++) {
-        backwardOfSome(buckets, sync.rank(), step);
-        buckets.finish(i -> adams.get(i).update(buckets.gradient(i), weights.get(i)));
-      }
-    }
-    return bits(weights);
+    return unsharded(
+        sync,
+        steps,
+        small(sync).missing(Missing.SKIP).divisor(divisor),
+        ShardedContract::backwardOfSome);
   }
 
   @ParameterizedTest

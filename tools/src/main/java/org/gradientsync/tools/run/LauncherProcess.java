@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.gradientsync.core.backend.Signals;
 import org.gradientsync.tools.ToolException;
 import org.gradientsync.tools.program.ChildProcess;
 
@@ -36,7 +37,13 @@ final class LauncherProcess {
   LauncherProcess(LaunchPlan plan) {
     this.plan = plan;
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
-    UserSignals.handle(this::forward);
+    try {
+      for (String name : List.of("USR1", "USR2")) { // which otherwise end or crash a JVM
+        Signals.handle(name, () -> forward(name));
+      }
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("signals cannot be handled: " + e, e);
+    }
   }
 
   /** Returns whether this process is being ended. */

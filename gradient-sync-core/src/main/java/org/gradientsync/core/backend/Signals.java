@@ -1,0 +1,49 @@
+package org.gradientsync.core.backend;
+
+import java.lang.reflect.Proxy;
+
+/**
+ * Handles signals of the operating system. By reflection, because javac has a warning for {@code
+ * sun.misc.Signal} that cannot be turned off.
+ */
+public final class Signals {
+  private Signals() {}
+
+  /**
+   * Calls a method for each such signal that this process gets, on a thread of the JVM, instead of
+   * what the signal did before.
+   *
+   * @param name without SIG, for example {@code USR1}
+   * @param handler the method
+   * @return what the signal did before, for {@link #restore}
+   * @throws ReflectiveOperationException if this JVM leaves the signal alone, as with {@code -Xrs};
+   *     its cause says so
+   */
+  public static Object handle(String name, Runnable handler) throws ReflectiveOperationException {
+    Class<?> type = Class.forName("sun.misc.SignalHandler");
+    return restore(
+        name,
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, arguments) -> {
+              handler.run(); // the JVM calls no other method
+              return null;
+            }));
+  }
+
+  /**
+   * Lets a signal do again what it did before.
+   *
+   * @param name without SIG
+   * @param before what {@link #handle} has returned
+   * @return what it did until now
+   * @throws ReflectiveOperationException as {@link #handle} does
+   */
+  public static Object restore(String name, Object before) throws ReflectiveOperationException {
+    Class<?> signal = Class.forName("sun.misc.Signal");
+    return signal
+        .getMethod("handle", signal, Class.forName("sun.misc.SignalHandler"))
+        .invoke(null, signal.getConstructor(String.class).newInstance(name), before);
+  }
+}
