@@ -9,6 +9,7 @@ import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * A typed array of elements in a device's memory, which holds gradients.
@@ -229,7 +230,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param source an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyFrom(float[] source);
+  default void copyFrom(float[] source) {
+    copyFrom(FloatBuffer.wrap(Objects.requireNonNull(source, "source")));
+  }
 
   /**
    * Copies a whole array into a FLOAT64 buffer.
@@ -237,7 +240,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param source an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyFrom(double[] source);
+  default void copyFrom(double[] source) {
+    copyFrom(DoubleBuffer.wrap(Objects.requireNonNull(source, "source")));
+  }
 
   /**
    * Copies a whole array of raw 16-bit floats into a FLOAT16 or BFLOAT16 buffer.
@@ -245,7 +250,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param source an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyFrom(short[] source);
+  default void copyFrom(short[] source) {
+    copyFrom(ShortBuffer.wrap(Objects.requireNonNull(source, "source")));
+  }
 
   /**
    * Copies a whole array into an INT32 buffer.
@@ -253,7 +260,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param source an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyFrom(int[] source);
+  default void copyFrom(int[] source) {
+    copyFrom(IntBuffer.wrap(Objects.requireNonNull(source, "source")));
+  }
 
   /**
    * Copies a whole array into an INT64 buffer.
@@ -261,7 +270,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param source an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyFrom(long[] source);
+  default void copyFrom(long[] source) {
+    copyFrom(LongBuffer.wrap(Objects.requireNonNull(source, "source")));
+  }
 
   /**
    * Copies a FLOAT32 buffer into an array.
@@ -269,7 +280,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyTo(float[] target);
+  default void copyTo(float[] target) {
+    copyTo(FloatBuffer.wrap(Objects.requireNonNull(target, "target")));
+  }
 
   /**
    * Copies a FLOAT64 buffer into an array.
@@ -277,7 +290,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyTo(double[] target);
+  default void copyTo(double[] target) {
+    copyTo(DoubleBuffer.wrap(Objects.requireNonNull(target, "target")));
+  }
 
   /**
    * Copies the raw bits of a FLOAT16 or BFLOAT16 buffer into an array.
@@ -285,7 +300,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyTo(short[] target);
+  default void copyTo(short[] target) {
+    copyTo(ShortBuffer.wrap(Objects.requireNonNull(target, "target")));
+  }
 
   /**
    * Copies an INT32 buffer into an array.
@@ -293,7 +310,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyTo(int[] target);
+  default void copyTo(int[] target) {
+    copyTo(IntBuffer.wrap(Objects.requireNonNull(target, "target")));
+  }
 
   /**
    * Copies an INT64 buffer into an array.
@@ -301,7 +320,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target an array of exactly {@link #count()} elements
    * @throws IllegalArgumentException if the type or length does not match
    */
-  void copyTo(long[] target);
+  default void copyTo(long[] target) {
+    copyTo(LongBuffer.wrap(Objects.requireNonNull(target, "target")));
+  }
 
   /**
    * Whether this buffer, the buffer it is a view of, or its device has been closed.

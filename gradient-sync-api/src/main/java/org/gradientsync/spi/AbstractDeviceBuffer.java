@@ -2,11 +2,6 @@ package org.gradientsync.spi;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
-import java.nio.DoubleBuffer;
-import java.nio.FloatBuffer;
-import java.nio.IntBuffer;
-import java.nio.LongBuffer;
-import java.nio.ShortBuffer;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -78,40 +73,6 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     this.offset = offset;
     this.type = Objects.requireNonNull(type, "type");
     this.count = count;
-  }
-
-  /**
-   * Throws if no buffer can have this many elements.
-   *
-   * @param type the element type
-   * @param count the number of elements
-   * @throws IllegalArgumentException if count is negative or its bytes do not fit a long
-   */
-  public static void requireCount(DataType type, long count) {
-    Objects.requireNonNull(type, "type");
-    if (count < 0) {
-      throw new IllegalArgumentException("count is negative: type=" + type + ", count=" + count);
-    }
-    if (count > Long.MAX_VALUE / type.sizeInBytes()) {
-      throw new IllegalArgumentException("count is too large: type=" + type + ", count=" + count);
-    }
-  }
-
-  /**
-   * Throws if {@link BackendDevice#convert} does not support the arguments.
-   *
-   * @param source the buffer to read
-   * @param target the buffer to write
-   * @throws IllegalArgumentException if the types or counts do not match
-   */
-  public static void requireConvertible(DeviceBuffer source, DeviceBuffer target) {
-    DataType other = source.type() == DataType.FLOAT32 ? target.type() : source.type();
-    if (source.type() == target.type()
-        || source.type() != DataType.FLOAT32 && target.type() != DataType.FLOAT32
-        || other.sizeInBytes() != Short.BYTES
-        || source.count() != target.count()) {
-      throw new IllegalArgumentException("cannot convert: source=" + source + ", target=" + target);
-    }
   }
 
   /**
@@ -360,7 +321,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    * @param source a matching buffer
    */
   public final void copyFromUnintercepted(Buffer source) {
-    requireMatching(source, "source");
+    Objects.requireNonNull(source, "source");
+    requireOpen();
+    HostElement.requireMatching(source, "source", this);
     upload(source);
   }
 
@@ -379,61 +342,13 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
    * @param target a matching buffer
    */
   public final void copyToUnintercepted(Buffer target) {
-    requireMatching(target, "target");
+    Objects.requireNonNull(target, "target");
+    requireOpen();
+    HostElement.requireMatching(target, "target", this);
     if (target.isReadOnly()) {
       throw new IllegalArgumentException("target is read-only: buffer=" + this);
     }
     download(target);
-  }
-
-  @Override
-  public final void copyFrom(float[] source) {
-    copyFrom(FloatBuffer.wrap(Objects.requireNonNull(source, "source")));
-  }
-
-  @Override
-  public final void copyFrom(double[] source) {
-    copyFrom(DoubleBuffer.wrap(Objects.requireNonNull(source, "source")));
-  }
-
-  @Override
-  public final void copyFrom(short[] source) {
-    copyFrom(ShortBuffer.wrap(Objects.requireNonNull(source, "source")));
-  }
-
-  @Override
-  public final void copyFrom(int[] source) {
-    copyFrom(IntBuffer.wrap(Objects.requireNonNull(source, "source")));
-  }
-
-  @Override
-  public final void copyFrom(long[] source) {
-    copyFrom(LongBuffer.wrap(Objects.requireNonNull(source, "source")));
-  }
-
-  @Override
-  public final void copyTo(float[] target) {
-    copyTo(FloatBuffer.wrap(Objects.requireNonNull(target, "target")));
-  }
-
-  @Override
-  public final void copyTo(double[] target) {
-    copyTo(DoubleBuffer.wrap(Objects.requireNonNull(target, "target")));
-  }
-
-  @Override
-  public final void copyTo(short[] target) {
-    copyTo(ShortBuffer.wrap(Objects.requireNonNull(target, "target")));
-  }
-
-  @Override
-  public final void copyTo(int[] target) {
-    copyTo(IntBuffer.wrap(Objects.requireNonNull(target, "target")));
-  }
-
-  @Override
-  public final void copyTo(long[] target) {
-    copyTo(LongBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   @Override
@@ -528,28 +443,5 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   @Override
   public String toString() {
     return device.kind() + " " + describe();
-  }
-
-  private void requireMatching(Buffer host, String role) {
-    Objects.requireNonNull(host, role);
-    requireOpen();
-    boolean bytes = host instanceof ByteBuffer;
-    if (!bytes && HostElement.of(host) != HostElement.of(type)) {
-      throw new IllegalArgumentException(
-          "element type does not match: " + role + "=" + HostElement.of(host) + ", buffer=" + this);
-    }
-    long expected = bytes ? usedCount() * type.sizeInBytes() : usedCount();
-    if (host.remaining() != expected) {
-      throw new IllegalArgumentException(
-          "length does not match: "
-              + role
-              + "="
-              + host.remaining()
-              + ", expected="
-              + expected
-              + ", buffer="
-              + this
-              + "; use slice() for a part");
-    }
   }
 }

@@ -1,6 +1,7 @@
 package org.gradientsync.spi;
 
 import java.util.List;
+import java.util.Objects;
 import org.gradientsync.DataType;
 import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
@@ -15,6 +16,23 @@ import org.gradientsync.Stream;
 public interface BackendDevice extends Device, AutoCloseable {
   @Override
   AbstractDeviceBuffer allocate(DataType type, long count);
+
+  /**
+   * Throws if no buffer can have this many elements.
+   *
+   * @param type the element type
+   * @param count the number of elements
+   * @throws IllegalArgumentException if count is negative or its bytes do not fit a long
+   */
+  static void requireCount(DataType type, long count) {
+    Objects.requireNonNull(type, "type");
+    if (count < 0) {
+      throw new IllegalArgumentException("count is negative: type=" + type + ", count=" + count);
+    }
+    if (count > Long.MAX_VALUE / type.sizeInBytes()) {
+      throw new IllegalArgumentException("count is too large: type=" + type + ", count=" + count);
+    }
+  }
 
   /**
    * Reduces element by element, with the bits that {@link ReduceOp} promises. Ordered on the
@@ -135,6 +153,23 @@ public interface BackendDevice extends Device, AutoCloseable {
    * @throws IllegalArgumentException for other types, or if the counts differ
    */
   void convert(DeviceBuffer source, DeviceBuffer target);
+
+  /**
+   * Throws if {@link #convert} does not support the arguments.
+   *
+   * @param source the buffer to read
+   * @param target the buffer to write
+   * @throws IllegalArgumentException if the types or counts do not match
+   */
+  static void requireConvertible(DeviceBuffer source, DeviceBuffer target) {
+    DataType other = source.type() == DataType.FLOAT32 ? target.type() : source.type();
+    if (source.type() == target.type()
+        || source.type() != DataType.FLOAT32 && target.type() != DataType.FLOAT32
+        || other.sizeInBytes() != Short.BYTES
+        || source.count() != target.count()) {
+      throw new IllegalArgumentException("cannot convert: source=" + source + ", target=" + target);
+    }
+  }
 
   /**
    * Looks for a NaN or an infinity after the work enqueued on the buffer's stream, and waits for

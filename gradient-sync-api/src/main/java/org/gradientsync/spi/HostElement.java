@@ -74,6 +74,28 @@ public enum HostElement {
     };
   }
 
+  /** Throws if a copy between a Java buffer and a device's buffer is not possible. */
+  static void requireMatching(Buffer host, String role, AbstractDeviceBuffer buffer) {
+    boolean bytes = host instanceof ByteBuffer;
+    if (!bytes && of(host) != of(buffer.type())) {
+      throw new IllegalArgumentException(
+          "element type does not match: " + role + "=" + of(host) + ", buffer=" + buffer);
+    }
+    long expected = buffer.usedCount() * (bytes ? buffer.type().sizeInBytes() : 1);
+    if (host.remaining() != expected) {
+      throw new IllegalArgumentException(
+          "length does not match: "
+              + role
+              + "="
+              + host.remaining()
+              + ", expected="
+              + expected
+              + ", buffer="
+              + buffer
+              + "; use slice() for a part");
+    }
+  }
+
   /**
    * The size of an element.
    *

@@ -18,7 +18,6 @@ import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.cuda.internal.driver.NormKernel;
 import org.gradientsync.cuda.internal.driver.PinnedStaging;
 import org.gradientsync.cuda.internal.driver.ReduceKernel;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.Resources;
@@ -159,7 +158,7 @@ public final class CudaDevice implements BackendDevice {
    *     free bytes
    */
   public CudaBuffer allocate(DataType type, long count, CudaStream on) {
-    AbstractDeviceBuffer.requireCount(type, count);
+    BackendDevice.requireCount(type, count);
     gpu.requireOpen();
     requireOwn(on);
     gpu.makeCurrent();
@@ -184,7 +183,7 @@ public final class CudaDevice implements BackendDevice {
    *     elements
    */
   public CudaBuffer wrap(DataType type, long address, long count, CudaStream on) {
-    AbstractDeviceBuffer.requireCount(type, count);
+    BackendDevice.requireCount(type, count);
     gpu.requireOpen();
     requireOwn(on);
     gpu.makeCurrent();
@@ -296,7 +295,7 @@ public final class CudaDevice implements BackendDevice {
 
   @Override
   public void convert(DeviceBuffer source, DeviceBuffer target) {
-    AbstractDeviceBuffer.requireConvertible(source, target);
+    BackendDevice.requireConvertible(source, target);
     if (target.count() > 0) {
       CudaBuffer from = (CudaBuffer) source;
       CudaBuffer to = (CudaBuffer) target;

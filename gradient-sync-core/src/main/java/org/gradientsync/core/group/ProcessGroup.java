@@ -23,7 +23,6 @@ import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
-import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
@@ -203,11 +202,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return new Exchange(messages, wait);
   }
 
-  /** The calls of this rank. Any thread may get them. */
-  public Calls calls() {
-    return watched.calls();
-  }
-
   public Arrivals arrivals() {
     return watched.arrivals();
   }
@@ -217,13 +211,13 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   }
 
   @Override
-  public DeviceCalls deviceCalls() {
+  public Calls deviceCalls() {
     return watched.calls();
   }
 
   @Override
   public void finished() {
-    calls().log().finished();
+    watched.calls().log().finished();
   }
 
   @Override
@@ -287,7 +281,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
   public synchronized void countFromHere() {
-    calls().countFromHere();
+    watched.calls().countFromHere();
   }
 
   @Override

@@ -65,7 +65,7 @@ public final class HostDevice implements BackendDevice {
 
   @Override
   public AbstractDeviceBuffer allocate(DataType type, long count) {
-    AbstractDeviceBuffer.requireCount(type, count);
+    BackendDevice.requireCount(type, count);
     requireOpen();
     long bytes = count * type.sizeInBytes();
     long segments = Math.max(1, (bytes - 1) / segmentBytes + 1);
@@ -243,7 +243,7 @@ public final class HostDevice implements BackendDevice {
 
   @Override
   public void convert(DeviceBuffer source, DeviceBuffer target) {
-    AbstractDeviceBuffer.requireConvertible(source, target);
+    BackendDevice.requireConvertible(source, target);
     arithmetic.get().convert((HostBuffer) source, (HostBuffer) target);
   }
 

@@ -164,7 +164,7 @@ class CompressedReducerTest {
               try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
                 reduceAndCheck(reducer, buffer, group);
               }
-              FlightRecorder log = group.calls().log();
+              FlightRecorder log = group.watched().calls().log();
               assertFalse(log.isRunning());
               assertTrue(log.lastFinished().contains("[" + (count <= PIECE ? count : 1) + "]"));
               List<String> lines = log.lines();
