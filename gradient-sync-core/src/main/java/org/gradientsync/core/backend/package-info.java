@@ -23,7 +23,8 @@
  * {@link org.gradientsync.core.backend.ProcessFileNames} handle files that no other user can plant.
  *
  * <p>For texts and memory: {@link org.gradientsync.core.backend.Amounts}, {@link
- * org.gradientsync.core.backend.ShortText}, {@link org.gradientsync.core.backend.HostBuffers}.
+ * org.gradientsync.core.backend.ShortText}, {@link org.gradientsync.core.backend.HostBuffers};
+ * {@link org.gradientsync.core.backend.ShownEnvironment} has the variables that a report may show.
  *
  * <p>The package depends on the API and the SPI alone. It is for this project's own backends: other
  * than the SPI, it may change with each release.

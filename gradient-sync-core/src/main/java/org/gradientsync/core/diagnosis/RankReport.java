@@ -10,6 +10,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Supplier;
 import org.gradientsync.core.backend.ShortText;
+import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.core.rendezvous.FlightRecorder;
 
 /** The report of one rank: what it knows about a job that is stuck. */

@@ -11,8 +11,7 @@
  * into a {@link org.gradientsync.core.diagnosis.ReportFolder}. The folder itself is the request:
  * the {@link org.gradientsync.core.diagnosis.Watch} of each process looks for it, so a rank that is
  * stuck in the program's code writes a report, too. {@link org.gradientsync.core.diagnosis.Reports}
- * sums up what each rank was doing. {@link org.gradientsync.core.diagnosis.ShownEnvironment} has
- * the variables that a report may show, and a {@link org.gradientsync.core.diagnosis.WorkerThread}
- * is a daemon thread that runs one task after the other.
+ * sums up what each rank was doing. A {@link org.gradientsync.core.diagnosis.WorkerThread} is a
+ * daemon thread that runs one task after the other.
  */
 package org.gradientsync.core.diagnosis;

@@ -14,7 +14,7 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 import org.gradientsync.core.backend.NativeClasses;
 import org.gradientsync.core.backend.NodeIdentity;
-import org.gradientsync.core.diagnosis.ShownEnvironment;
+import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.mpi.MpiTrial;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.tools.program.HostName;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.diagnosis;
+package org.gradientsync.core.backend;
 
 import java.util.List;
 import java.util.Map;
@@ -6,7 +6,6 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
-import org.gradientsync.core.backend.ShortText;
 
 /**
  * The environment variables that reports show. Users send reports to others, so reports show only
@@ -85,7 +84,7 @@ public final class ShownEnvironment {
   private ShownEnvironment() {}
 
   /**
-   * The known variables.
+   * The variables that reports show.
    *
    * @param environment all variables
    * @return their values, or {@link #HIDDEN}, by name
@@ -101,7 +100,12 @@ public final class ShownEnvironment {
     return shown;
   }
 
-  /** The value on one line, or {@link #HIDDEN} if it looks like a command. */
+  /**
+   * A value as reports show it.
+   *
+   * @param value any text
+   * @return the value on one line, or {@link #HIDDEN} if it looks like a command
+   */
   public static String valueOf(String value) {
     return COMMAND.matcher(value).find() ? HIDDEN : ShortText.oneLine(value);
   }
