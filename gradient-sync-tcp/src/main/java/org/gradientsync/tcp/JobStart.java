@@ -39,12 +39,13 @@ final class JobStart {
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
-  private static final int BUFFER_BYTES = 4 << 20;
+  private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
 
   private final Coordinates own;
   private final Timeouts timeouts;
   private final Handshake handshake;
   private final WaitClock time = new WaitClock();
+  private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
   private boolean warned;
 
   JobStart(Coordinates own, Timeouts timeouts) {
@@ -151,8 +152,7 @@ final class JobStart {
       try {
         return Interfaces.master(own);
       } catch (UnknownHostException e) {
-        Thread.sleep(MAX_PAUSE_MILLIS);
-        look("the master's name has no address: " + own.host());
+        pause(MAX_PAUSE_MILLIS, "the master's name has no address: " + own.host());
       }
     }
   }
@@ -209,6 +209,7 @@ final class JobStart {
               0,
               new byte[Handshake.JOB],
               Handshake.random(Handshake.NONCE));
+      long start = System.nanoTime();
       try {
         SocketChannel channel =
             new OutgoingHandshake(handshake, chosen)
@@ -216,10 +217,10 @@ final class JobStart {
         return register(channel, chosen);
       } catch (IOException e) {
         why = String.valueOf(e.getMessage());
+        attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
-      Thread.sleep(pause);
+      pause(pause, "rank 0 does not take this rank at " + own.master() + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
-      look("rank 0 does not take this rank at " + own.master() + ": " + why);
     }
   }
 
@@ -286,9 +287,16 @@ final class JobStart {
     return part;
   }
 
+  private void pause(long millis, String what) throws InterruptedException {
+    for (long left = millis; left > 0; left -= POLL_MILLIS) {
+      Thread.sleep(Math.min(left, POLL_MILLIS));
+      look(what);
+    }
+  }
+
   /** Throws after the time-out. */
   private void look(String what) {
-    long waited = time.look();
+    long waited = time.look() + attempts;
     if (waited > timeouts.timeoutNanos()) {
       throw new RankLostException(
           "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));
@@ -297,10 +305,5 @@ final class JobStart {
       warned = true;
       log.warn("rank {} has waited {}: {}", own.rank(), Amounts.time(waited), what);
     }
-  }
-
-  /** The size of a socket's buffers. */
-  static int bufferBytes() {
-    return BUFFER_BYTES;
   }
 }
