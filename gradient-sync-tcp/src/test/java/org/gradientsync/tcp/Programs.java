@@ -14,7 +14,8 @@ final class Programs {
 
   public static void main(String[] args) throws Exception {
     switch (args[0]) {
-      case "average" -> average();
+      case "average" -> average(1);
+      case "average-much" -> average(100_000);
       case "leave" -> GradientSync.create().average(new float[1000]);
       case "throw" ->
           loseOne(
@@ -40,9 +41,10 @@ final class Programs {
     void run() throws Exception;
   }
 
-  private static void average() {
+  private static void average(int count) {
     try (GradientSync sync = GradientSync.create()) {
-      float[] value = {sync.rank()};
+      float[] value = new float[count];
+      Arrays.fill(value, sync.rank());
       sync.average(value);
       System.out.println(
           "rank "

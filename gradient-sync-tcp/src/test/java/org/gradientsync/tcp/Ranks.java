@@ -78,6 +78,11 @@ final class Ranks {
   void start(
       Map<String, String> variables, List<String> options, Class<?> main, String... arguments)
       throws IOException {
+    start(variables, command(options, main, arguments));
+  }
+
+  /** The command of a rank. */
+  static List<String> command(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
@@ -91,6 +96,11 @@ final class Ranks {
     command.addAll(options);
     command.add(main.getName());
     command.addAll(List.of(arguments));
+    return command;
+  }
+
+  /** Starts any command. */
+  void start(Map<String, String> variables, List<String> command) throws IOException {
     Path output = Files.createTempFile("rank", ".log");
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
