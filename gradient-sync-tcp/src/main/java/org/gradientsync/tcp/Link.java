@@ -20,6 +20,8 @@ final class Link {
   private static final int READS = 16;
 
   private final Peer peer;
+  private final Outbox outbox;
+  private final Inbox inbox;
   private final SocketChannel channel;
   private final ByteBuffer in = ByteBuffer.allocateDirect(BUFFER_BYTES);
   private ByteBuffer out = ByteBuffer.allocateDirect(BUFFER_BYTES);
@@ -34,8 +36,10 @@ final class Link {
   private ByteBuffer target; // null if the payload is skipped
   private boolean ended; // the peer will write nothing more
 
-  Link(Peer peer, SocketChannel channel) {
+  Link(Peer peer, Outbox outbox, Inbox inbox, SocketChannel channel) {
     this.peer = peer;
+    this.outbox = outbox;
+    this.inbox = inbox;
     this.channel = channel;
     head.limit(0);
   }
@@ -46,7 +50,7 @@ final class Link {
 
   /** Whether something waits to be written. */
   boolean hasOutput() {
-    return sending != null || out.position() > 0 || peer.hasQueued();
+    return sending != null || out.position() > 0 || outbox.hasQueued();
   }
 
   /** Adds a frame without payload. */
@@ -76,8 +80,8 @@ final class Link {
     long written = 0;
     while (written < BUDGET) {
       if (sending == null) {
-        peer.admit(this);
-        SendMessage next = peer.nextGranted();
+        outbox.admit(this);
+        SendMessage next = outbox.nextGranted();
         if (next != null) {
           begin(next);
         } else if (out.position() == 0) {
@@ -121,7 +125,7 @@ final class Link {
     SendMessage sent = sending;
     sending = null;
     piece[1] = null;
-    peer.pieceSent(sent);
+    outbox.pieceSent(sent);
     return bytes;
   }
 
@@ -177,7 +181,7 @@ final class Link {
       int id = in.getInt();
       if (type == Frame.EAGER || type == Frame.DATA) {
         target =
-            type == Frame.EAGER ? peer.eagerArrives(tag, length) : peer.pieceArrives(id, length);
+            type == Frame.EAGER ? inbox.eagerArrives(tag, length) : inbox.pieceArrives(id, length);
         payloadLeft = length;
         if (length == 0) {
           endPayload();
@@ -192,7 +196,7 @@ final class Link {
 
   private void endPayload() {
     target = null;
-    peer.payloadArrived();
+    inbox.payloadArrived();
   }
 
   boolean isSending(SendMessage message) {
