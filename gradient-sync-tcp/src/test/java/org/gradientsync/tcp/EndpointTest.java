@@ -145,6 +145,27 @@ class EndpointTest {
   }
 
   @Test
+  void receiversThatWaitGetTheMessagesOfTheirTags() {
+    int[] lengths = {50, 40_000};
+    for (int length : lengths) {
+      Message[] receives = new Message[6];
+      ByteBuffer[] targets = new ByteBuffer[receives.length];
+      for (int i = 0; i < receives.length; i++) { // tags 0, 1, 2, 0, 1, 2
+        targets[i] = ByteBuffer.allocateDirect(length);
+        receives[i] = started(one.receiver(targets[i], 0, i % 3));
+      }
+      for (int i : new int[] {1, 2, 4, 0, 5, 3}) {
+        started(zero.sender(filled(length, i), 1, i % 3));
+        progress();
+      }
+      await(receives);
+      for (int i = 0; i < receives.length; i++) {
+        assertEquals(filled(length, i), targets[i]);
+      }
+    }
+  }
+
+  @Test
   void shorterMessagesLeaveTheRestAndLongerOnesAreRefused() {
     for (int bytes : new int[] {10, 50_000}) {
       ByteBuffer target = filled(2 * bytes, 100);
