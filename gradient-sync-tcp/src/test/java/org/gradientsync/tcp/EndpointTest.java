@@ -154,6 +154,10 @@ class EndpointTest {
         targets[i] = ByteBuffer.allocateDirect(length);
         receives[i] = started(one.receiver(targets[i], 0, i % 3));
       }
+      Message other = started(one.receiver(ByteBuffer.allocateDirect(length), 0, 8));
+      started(zero.sender(filled(length, 0), 1, 9)); // nobody receives it
+      progress();
+      assertFalse(other.test());
       for (int i : new int[] {1, 2, 4, 0, 5, 3}) {
         started(zero.sender(filled(length, i), 1, i % 3));
         progress();
@@ -162,6 +166,7 @@ class EndpointTest {
       for (int i = 0; i < receives.length; i++) {
         assertEquals(filled(length, i), targets[i]);
       }
+      other.close();
     }
   }
 
