@@ -8,12 +8,15 @@ import java.util.Arrays;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.gradientsync.core.backend.RankPlace;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A job that has started, or that this rank's listener waits for: who takes part, and how the
  * others reach this rank. Any thread may call it.
  */
 final class TcpJob implements Listener.Doorkeeper {
+  private static final Logger log = LoggerFactory.getLogger(TcpJob.class);
   private static final long LINGER_NANOS = 3_000_000_000L;
 
   private final Coordinates own;
@@ -55,6 +58,7 @@ final class TcpJob implements Listener.Doorkeeper {
       throws IOException {
     members = all;
     nodes = nodes(all);
+    checkLocalRank();
     visible = new boolean[all.length];
     for (int peer = 0; peer < all.length; peer++) {
       visible[peer] = nodes[peer] == nodes[own.rank()] && all[peer].place().isAlive();
@@ -70,15 +74,24 @@ final class TcpJob implements Listener.Doorkeeper {
     connector = made;
   }
 
-  /** By what their launcher said, or host; ranks that can share memory are on one node anyway. */
+  /** By memory or host: the numbers that a launcher has given on each node say less. */
   private static int[] nodes(Member[] all) {
-    boolean said = Arrays.stream(all).allMatch(member -> member.localRank() >= 0);
-    int[] given = new int[all.length];
-    for (int rank = 0; rank < all.length; rank++) {
-      given[rank] = said ? rank - all[rank].localRank() : firstLike(all, rank);
+    int[] nodes = new int[all.length];
+    Arrays.setAll(nodes, rank -> firstLike(all, rank));
+    return nodes;
+  }
+
+  private void checkLocalRank() {
+    int rank = own.rank();
+    long localRank = IntStream.range(0, rank).filter(i -> nodes[i] == nodes[rank]).count();
+    if (own.localRank() >= 0 && own.localRank() != localRank) {
+      log.warn(
+          "local rank differs: rank={}, localRank={}, LOCAL_RANK={}; taking localRank, which counts"
+              + " the ranks of this node",
+          rank,
+          localRank,
+          own.localRank());
     }
-    RankPlace[] places = Arrays.stream(all).map(Member::place).toArray(RankPlace[]::new);
-    return RankPlace.nodes(given, places);
   }
 
   private static int firstLike(Member[] all, int rank) {
