@@ -830,6 +830,12 @@ public abstract class GradientSync implements AutoCloseable {
      * gradientsync.<name>}. Backends for GPUs read {@code cuda.device}, the number of the GPU, and
      * {@code overlap.sms}, the number of SMs for averages that overlap with a backward pass.
      *
+     * <p>For ranks that reach each other by TCP and whose environment does not name them: {@code
+     * tcp.rank}, {@code tcp.size}, {@code tcp.master} ({@code host:port} of rank 0) and {@code
+     * tcp.secret}. Then each sync may be a rank of its own, on a thread of its own, and the rank
+     * leaves the job when its last sync closes. {@code tcp.interface} is the name or an address of
+     * the network interface.
+     *
      * @param name the setting's name
      * @param value its value
      * @return this builder

@@ -39,6 +39,7 @@ class ErrorTextsTest {
           "gradient-sync-core/src/main/java",
           "gradient-sync-cuda/src/main/java",
           "gradient-sync-mpi/src/main/java",
+          "gradient-sync-tcp/src/main/java",
           "gradient-sync-djl/src/main/java",
           "tools/src/main/java/org/gradientsync/tools/run");
 

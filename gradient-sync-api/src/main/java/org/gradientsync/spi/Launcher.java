@@ -21,8 +21,30 @@ public interface Launcher {
   boolean launched();
 
   /**
-   * Joins the job, or returns what an earlier call of the same rank returned. The library makes
-   * everything else from it, and keeps it open until the JVM exits.
+   * As {@link #launched()}, for a launcher whose ranks may also be named by settings. Then the
+   * ranks are not those that the environment describes, and may be threads.
+   *
+   * @param settings the user's settings
+   * @return true if {@link #connect} can join the other ranks
+   */
+  default boolean launched(Settings settings) {
+    return launched();
+  }
+
+  /**
+   * Which launcher counts if several have started this process.
+   *
+   * @param settings the user's settings
+   * @return 0 to 1000, the highest counts
+   */
+  default int priority(Settings settings) {
+    return 100;
+  }
+
+  /**
+   * Joins the job, or returns what an earlier call of the same rank returned and nobody has closed.
+   * The library makes everything else from it. It keeps a transport with a {@link
+   * Transport#process} open until the JVM exits, and closes others with the rank's last sync.
    *
    * @param settings the user's settings
    * @return all ranks of the job, and messages between them

@@ -234,6 +234,11 @@ public final class LauncherVariables {
       case RUN_SIZE ->
           "its launcher does not tell the processes of one another: choose an mpirun of Open MPI or"
               + " MPICH by --launcher, or --threads";
+      case "WORLD_SIZE" ->
+          "start the job with gradient-sync-tcp on the class path and with MASTER_ADDR and MASTER_PORT"
+              + " set, or with "
+              + mpirun
+              + " instead";
       default -> "start the job with " + mpirun + " instead";
     };
   }

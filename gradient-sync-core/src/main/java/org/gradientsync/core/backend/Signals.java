@@ -46,4 +46,17 @@ public final class Signals {
         .getMethod("handle", signal, Class.forName("sun.misc.SignalHandler"))
         .invoke(null, signal.getConstructor(String.class).newInstance(name), before);
   }
+
+  /**
+   * Sends this process a signal.
+   *
+   * @param name without SIG
+   * @throws ReflectiveOperationException if this JVM leaves the signal alone, as with {@code -Xrs}
+   */
+  public static void raise(String name) throws ReflectiveOperationException {
+    Class<?> signal = Class.forName("sun.misc.Signal");
+    signal
+        .getMethod("raise", signal)
+        .invoke(null, signal.getConstructor(String.class).newInstance(name));
+  }
 }

@@ -12,10 +12,10 @@
  * parameter that differs.
  *
  * <p>For launchers: {@link org.gradientsync.core.backend.LauncherVariables} reads what started this
- * process, {@link org.gradientsync.core.backend.NodeIdentity} and {@link
- * org.gradientsync.core.backend.Processes} find out who shares a node and who has died, and {@link
- * org.gradientsync.core.backend.WaitClock} measures a wait without the time in which this process
- * was stopped.
+ * process, {@link org.gradientsync.core.backend.RankPlace}, {@link
+ * org.gradientsync.core.backend.NodeIdentity} and {@link org.gradientsync.core.backend.Processes}
+ * find out who shares a node and who has died, and {@link org.gradientsync.core.backend.WaitClock}
+ * measures a wait without the time in which this process was stopped.
  *
  * <p>For native libraries: {@link org.gradientsync.core.backend.NativeClasses} and {@link
  * org.gradientsync.core.backend.LoaderMessage} explain why one does not load, {@link

@@ -139,7 +139,11 @@ public final class RankReport {
       if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
       } else if (name.startsWith("gradientsync.")) {
-        lines.add(name + "=" + ShownEnvironment.valueOf(System.getProperty(name)));
+        boolean secret = name.endsWith(".secret");
+        lines.add(
+            name
+                + "="
+                + (secret ? "(secret)" : ShownEnvironment.valueOf(System.getProperty(name))));
       }
     }
     Runtime runtime = Runtime.getRuntime();

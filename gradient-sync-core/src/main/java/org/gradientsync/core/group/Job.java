@@ -46,6 +46,7 @@ public final class Job implements DeadlockDetector.Groups {
   private final int ranksOnNode;
   private long number; // 0 before the first split
   private boolean everBroken;
+  private Runnable whenUnused = () -> {};
   private volatile boolean ending;
 
   /**
@@ -100,13 +101,28 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** A range with pending messages is never used again. */
-  synchronized void closed(Member group, boolean reusable) {
-    open.remove(group);
-    if (reusable) {
-      contexts.release((int) group.watched().key().context());
-    } else {
-      everBroken = true;
+  void closed(Member group, boolean reusable) {
+    Runnable next;
+    synchronized (this) {
+      open.remove(group);
+      if (reusable) {
+        contexts.release((int) group.watched().key().context());
+      } else {
+        everBroken = true;
+      }
+      next = isUnused() ? whenUnused : () -> {};
     }
+    next.run();
+  }
+
+  /** Whether no group but the world is open. */
+  synchronized boolean isUnused() {
+    return open.size() == 1 && open.iterator().next().watched().key().context() == ContextIds.WORLD;
+  }
+
+  /** Sets what runs when the last group but the world has closed. */
+  synchronized void whenUnused(Runnable action) {
+    whenUnused = action;
   }
 
   private synchronized List<Member> open() {

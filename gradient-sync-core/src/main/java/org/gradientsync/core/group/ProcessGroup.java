@@ -436,6 +436,16 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return watched.liveness().staying();
   }
 
+  /** Whether no other group of this rank's job is open. */
+  public boolean isUnused() {
+    return job.isUnused();
+  }
+
+  /** Sets what runs when the last other group of this rank's job has closed. */
+  public void whenUnused(Runnable action) {
+    job.whenUnused(action);
+  }
+
   /** Whether no rank is known to have died. */
   public boolean isComplete() {
     return watched.liveness().isComplete();

@@ -16,22 +16,48 @@ public final class LaunchedJob {
   /**
    * Joins the job that a launcher started, or returns the group of an earlier call.
    *
-   * @param launcher has started this process
+   * @param launcher can join it
    * @param settings the user's
-   * @return all ranks of the job; stays open until the JVM exits
+   * @return all ranks of the job; stays open until the JVM exits, or until the last group of a rank
+   *     closes that is no process
    */
   public static ProcessGroup connect(Launcher launcher, Settings settings) {
-    JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
-    JobEnd end = JobEnd.install();
+    JobEnd end = null;
+    if (launcher.launched()) { // otherwise a rank may be one of many threads of a program
+      JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
+      end = JobEnd.install();
+    }
     Transport transport = launcher.connect(settings);
     synchronized (WORLDS) {
       ProcessGroup world = WORLDS.get(transport);
       if (world == null) {
         world = ProcessGroup.world(transport);
         WORLDS.put(transport, world);
-        end.joined(transport.process(), world);
+        if (end != null) {
+          end.joined(transport.process(), world);
+        }
+        ProcessGroup made = world;
+        if (transport.process().isEmpty()) {
+          world.whenUnused(() -> closeIfUnused(made));
+        }
       }
       return world;
     }
+  }
+
+  /**
+   * Leaves the job if this rank is no process and has no other groups.
+   *
+   * @param world of any job
+   */
+  public static void closeIfUnused(ProcessGroup world) {
+    Transport transport = world.transport();
+    synchronized (WORLDS) {
+      if (WORLDS.get(transport) != world || transport.process().isPresent() || !world.isUnused()) {
+        return;
+      }
+      WORLDS.remove(transport);
+    }
+    world.close();
   }
 }

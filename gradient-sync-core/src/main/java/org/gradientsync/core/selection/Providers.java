@@ -37,6 +37,7 @@ public final class Providers {
           "shared", HERE,
           "two-level", HERE,
           "mpi", "gradient-sync-mpi",
+          "tcp", "gradient-sync-tcp",
           "cuda-aware", "gradient-sync-mpi",
           "host-staged", "gradient-sync-cuda",
           "nccl", "gradient-sync-cuda",
@@ -47,7 +48,11 @@ public final class Providers {
   private static final Map<Class<?>, Map<String, String>> OF_MODULES =
       Map.of(
           Launcher.class,
-          Map.of(MPI_LAUNCHER, "gradient-sync-mpi"),
+          Map.of(
+              MPI_LAUNCHER,
+              "gradient-sync-mpi",
+              "org.gradientsync.tcp.TcpLauncher",
+              "gradient-sync-tcp"),
           DeviceProvider.class,
           Map.of(
               HostDeviceProvider.class.getName(),
@@ -60,6 +65,8 @@ public final class Providers {
               HERE,
               "org.gradientsync.mpi.MpiReducerProvider",
               "gradient-sync-mpi",
+              "org.gradientsync.tcp.TcpReducerProvider",
+              "gradient-sync-tcp",
               "org.gradientsync.cuda.internal.staged.HostStagedReducerProvider",
               "gradient-sync-cuda"));
 

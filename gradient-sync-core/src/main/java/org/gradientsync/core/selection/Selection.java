@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.StringJoiner;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
@@ -41,6 +42,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class Selection {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+
+  private static final AtomicBoolean WARNED = new AtomicBoolean(); // in this process
 
   private final Settings settings;
 
@@ -79,7 +82,13 @@ public final class Selection {
   public Choice choose(ProcessGroup given) {
     settings.meetsByMessages(); // throws now if the value is wrong
     ProcessGroup world = given != null ? given : launch();
-    ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
+    ProcessGroup group;
+    try {
+      group = world.split(0, world.rank(), settings.timeouts());
+    } catch (RuntimeException | Error e) {
+      LaunchedJob.closeIfUnused(world);
+      throw e;
+    }
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     try {
@@ -211,15 +220,23 @@ public final class Selection {
       return LocalWorld.single();
     }
     LauncherVariables variables = LauncherVariables.ofProcess();
-    List<String> names = new ArrayList<>();
-    for (Launcher launcher : Providers.of(Launcher.class)) {
-      if (launcher.launched()) {
-        ProcessGroup world = LaunchedJob.connect(launcher, settings);
-        variables.requireSize(world.size());
-        return world;
+    List<Launcher> launchers = Providers.of(Launcher.class, l -> l.priority(settings));
+    List<Launcher> able = launchers.stream().filter(l -> l.launched(settings)).toList();
+    if (!able.isEmpty()) {
+      Launcher launcher = able.get(0);
+      if (able.size() > 1 && WARNED.compareAndSet(false, true)) {
+        log.warn(
+            "several launchers have set their variables: {}; taking {}",
+            able.stream().map(Launcher::name).toList(),
+            launcher.name());
       }
-      names.add(launcher.name());
+      ProcessGroup world = LaunchedJob.connect(launcher, settings);
+      if (launcher.launched()) { // otherwise the environment says nothing of these ranks
+        variables.requireSize(world.size());
+      }
+      return world;
     }
+    List<String> names = launchers.stream().map(Launcher::name).toList();
     LauncherVariables.Job job = variables.job().orElse(null);
     if (job != null && variables.areForOpenMpi() && !names.contains("mpi")) {
       throw new UnavailableException(

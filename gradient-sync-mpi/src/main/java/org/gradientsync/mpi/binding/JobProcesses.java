@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.core.backend.RankPlace;
 
 /**
  * Finds this job's processes on this node by the launcher's variables in their environment. This

@@ -10,6 +10,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;

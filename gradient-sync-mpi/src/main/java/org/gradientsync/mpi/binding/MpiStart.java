@@ -15,6 +15,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;

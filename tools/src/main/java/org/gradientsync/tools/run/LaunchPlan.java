@@ -70,6 +70,7 @@ record LaunchPlan(
           case OPEN_MPI -> openMpi(request, mpi.major(), plan.environment.keySet());
           case HYDRA -> hydra(request);
           case SLURM -> slurm(request, machine);
+          case TCP -> throw new IllegalArgumentException("no MPI: " + mpi);
         });
     if (mpi.kind() == MpiKind.OPEN_MPI) {
       command.add("env"); // mpirun adds folders to the class path of what is named java
@@ -77,6 +78,37 @@ record LaunchPlan(
     command.addAll(plan.java(program(request.program())));
     return plan.plan(mpi.kind(), mpi.toString(), command);
   }
+
+  /**
+   * Plans ranks as processes that find each other over TCP.
+   *
+   * @param nodes what the command line says of nodes
+   * @param tools the class path of this command
+   */
+  static LaunchPlan overTcp(JobRequest request, Nodes nodes, Machine machine, String tools) {
+    Building plan = new Building(request, machine);
+    plan.nativeAccess();
+    plan.hostMemory();
+    plan.environment.put(RANKS, Integer.toString(request.ranks()));
+    List<String> command = new ArrayList<>(List.of(machine.java().toString()));
+    command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"));
+    command.addAll(List.of("-cp", tools, RanksAsProcesses.class.getName()));
+    command.add(Integer.toString(request.ranks()));
+    command.add(Integer.toString(nodes.count()));
+    command.add(Integer.toString(nodes.own()));
+    command.add(nodes.master() == null ? "-" : nodes.master());
+    command.addAll(plan.java(program(request.program())));
+    return plan.plan(MpiKind.TCP, "none: the ranks find each other over TCP", command);
+  }
+
+  /**
+   * The nodes of a job without MPI.
+   *
+   * @param count how many
+   * @param own this node's number
+   * @param master where rank 0 listens, {@code host:port}, or null for this machine alone
+   */
+  record Nodes(int count, int own, String master) {}
 
   /**
    * Plans ranks as threads of one JVM.
@@ -242,6 +274,7 @@ record LaunchPlan(
             case OPEN_MPI -> "--bind-to none";
             case HYDRA -> "no binding: this mpiexec binds no rank by itself";
             case SLURM -> "--cpu-bind=none";
+            case TCP -> "no binding";
           };
       set(text, "a JVM that is bound to one core has one thread for compiling and collecting");
     }

@@ -42,6 +42,11 @@ final class LauncherSearch {
     return choice == null ? search() : chosen(choice);
   }
 
+  /** Whether the path has no program that may be a launcher. */
+  boolean isEmpty() {
+    return Stream.concat(MPI.stream(), OTHERS.stream()).allMatch(n -> onPath(n).count() == 0);
+  }
+
   private MpiInstallation chosen(String choice) {
     Path program =
         choice.contains("/")

@@ -4,7 +4,10 @@ package org.gradientsync.tools.run;
 enum MpiKind {
   OPEN_MPI("Open MPI"),
   HYDRA("MPICH"),
-  SLURM("Slurm");
+  SLURM("Slurm"),
+
+  /** {@link RanksAsProcesses}, which needs no MPI. */
+  TCP("TCP");
 
   private final String title;
 

@@ -68,7 +68,7 @@ final class PrefixedOutput extends Thread {
     }
     return switch (plan.launcher()) {
       case OPEN_MPI -> plan.command().contains("--tag-output") ? OPEN_MPI_4 : OPEN_MPI;
-      case HYDRA -> HYDRA;
+      case HYDRA, TCP -> HYDRA;
       case SLURM -> SLURM;
     };
   }

@@ -23,7 +23,7 @@ import picocli.CommandLine.Spec;
     sortOptions = false,
     description = {
       "Starts the ranks of a job with mpirun, mpiexec or srun, and with the settings that they"
-          + " need.",
+          + " need; or without MPI, if there is none.",
       ""
     },
     exitCodeListHeading = "%nExit codes:%n",
@@ -38,6 +38,7 @@ import picocli.CommandLine.Spec;
     })
 public final class RunCommand implements Callable<Integer> {
   private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
+  private static final String TCP = "tcp";
   private static final Set<String> OWN = Set.of("doctor", "perf");
 
   @Spec private CommandSpec spec;
@@ -103,8 +104,32 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--launcher",
       paramLabel = "NAME",
-      description = "mpirun, mpiexec, srun or a path (default: what the PATH has).")
+      description =
+          "mpirun, mpiexec, srun or a path, or tcp for none of them (default: what the PATH has,"
+              + " otherwise tcp).")
   private String launcher;
+
+  @Option(
+      names = "--nnodes",
+      paramLabel = "N",
+      defaultValue = "1",
+      description =
+          "Without MPI: how many nodes; give this command once on each (default:"
+              + " ${DEFAULT-VALUE}).")
+  private int nodes;
+
+  @Option(
+      names = "--node-rank",
+      paramLabel = "N",
+      defaultValue = "0",
+      description = "Without MPI: the number of this node, from 0 (default: ${DEFAULT-VALUE}).")
+  private int nodeRank;
+
+  @Option(
+      names = "--master",
+      paramLabel = "HOST:PORT",
+      description = "Without MPI: where the first rank of node 0 listens.")
+  private String master;
 
   @Option(
       names = "-x",
@@ -222,6 +247,7 @@ public final class RunCommand implements Callable<Integer> {
               ? "-jar has a class path of its own: give -jar or --class-path"
               : "the class path is missing: give --class-path PATH, or -jar");
     }
+    checkNodes();
     requireNames("-x", "an environment variable", variables);
     requireNames("-D", "a system property", properties);
     if (jvmOptions.stream().anyMatch(String::isBlank)) {
@@ -238,6 +264,42 @@ public final class RunCommand implements Callable<Integer> {
       throw ToolException.badUse(
           "--threads starts one JVM on this machine, without launcher and hosts");
     }
+  }
+
+  private void checkNodes() {
+    if (nodes < 1 || nodeRank < 0 || nodeRank >= nodes || ranks % nodes != 0) {
+      throw ToolException.badUse(
+          "each node has a number and as many ranks: -np %s, --nnodes %s, --node-rank %s; number"
+              + " the nodes from 0, and give -np the ranks of all nodes",
+          ranks, nodes, nodeRank);
+    }
+    if (nodes > 1 && master == null) {
+      throw ToolException.badUse("several nodes need one address: give --master HOST:PORT to each");
+    }
+    if (master != null && !master.matches(".+:\\d{1,5}")) {
+      throw ToolException.badUse("--master takes HOST:PORT: --master %s", master);
+    }
+    if (nodes > 1 && environment.getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
+      throw ToolException.badUse(
+          "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
+              + " same long random text on each");
+    }
+    boolean ofMpi = launcher != null && !launcher.equals(TCP) || hosts != null || hostFile != null;
+    if (ofMpi && (nodes > 1 || master != null)) {
+      throw ToolException.badUse(
+          "--nnodes and --master are for jobs without MPI: give them without --launcher and hosts");
+    }
+    if (TCP.equals(launcher) && (hosts != null || hostFile != null)) {
+      throw ToolException.badUse(
+          "--launcher tcp starts the ranks of this machine: give this command on each, with --nnodes");
+    }
+  }
+
+  private boolean isOverTcp(LauncherSearch search) {
+    return TCP.equals(launcher)
+        || nodes > 1
+        || master != null
+        || launcher == null && hosts == null && hostFile == null && search.isEmpty();
   }
 
   private void requireNames(String option, String what, List<String> settings) {
@@ -269,11 +331,15 @@ public final class RunCommand implements Callable<Integer> {
             variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
             files,
             options);
+    LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
     LaunchPlan plan;
     if (threads) {
       plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
+    } else if (isOverTcp(search)) {
+      LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master);
+      plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);
     } else {
-      MpiInstallation mpi = new LauncherSearch(machine.variable("PATH")).find(launcher);
+      MpiInstallation mpi = search.find(launcher);
       Optional<Path> bindings =
           JavaBindings.folder(mpi, files, options, machine.variable("LD_LIBRARY_PATH"));
       plan = LaunchPlan.processes(request, mpi, machine, bindings);

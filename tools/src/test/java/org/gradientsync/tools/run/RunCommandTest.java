@@ -144,8 +144,28 @@ class RunCommandTest {
   }
 
   @Test
+  void withoutALauncherRanksFindEachOtherOverTcp() throws IOException {
+    dry(0);
+    assertTrue(out.startsWith("launcher: none: the ranks find each other over TCP"), out);
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_5);
+    dry(0, "--launcher", "tcp");
+    assertTrue(out.startsWith("launcher: none: the ranks find each other over TCP"), out);
+    says(2, "several nodes need one address", "--nnodes", "2");
+    says(2, "each node has a number and as many ranks", "--nnodes", "2", "--node-rank", "2");
+    says(2, "--master takes HOST:PORT: --master node0", "--master", "node0");
+    says(2, "several nodes need a secret", "--nnodes", "2", "--master", "node0:29500");
+    says(
+        2,
+        "--launcher tcp starts the ranks of this machine",
+        "--launcher",
+        "tcp",
+        "--hosts",
+        "a:2");
+  }
+
+  @Test
   void launchersThatCannotBeAreNamed() throws IOException {
-    says(3, "there is no mpirun, mpiexec or srun: PATH=" + folder);
+    says(3, "there is no mpirun, mpiexec or srun: PATH=" + folder, "--hosts", "node1:2");
     says(2, "there is no such launcher: --launcher srun, PATH=", "--launcher", "srun");
     launcher("bin/srun", "srun: fatal: Could not establish a configuration source", 1);
     says(3, "there is no Slurm here that srun could reach", "--launcher", "srun");

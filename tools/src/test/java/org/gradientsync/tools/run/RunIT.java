@@ -143,6 +143,35 @@ class RunIT {
   })
   void aSignalEndsAllRanks(String signal, int code, boolean group) throws Exception {
     InstalledLauncher.require("mpirun");
+    aSignalEndsAllRanks(signal, code, group, List.of("--oversubscribe"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"INT, 130, true", "TERM, 143, false", "KILL, 137, false", "USR1, 138, false"})
+  void aSignalEndsAllRanksOverTcp(String signal, int code, boolean group) throws Exception {
+    aSignalEndsAllRanks(signal, code, group, List.of("--launcher", "tcp"));
+  }
+
+  @Test
+  void overTcp() throws Exception {
+    Process process =
+        start(
+            List.of(), List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"), "fail");
+    String text = end(process);
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    assertEquals(7, process.exitValue(), text);
+    for (int rank = 0; rank < 2; rank++) {
+      String prefix = "[" + rank + "] ";
+      assertTrue(out.contains(prefix + "rank " + rank + " of 2 averages 0.5"), text);
+      String cpus = " on " + RankProgram.cpus() + " CPUs, [null] [1]";
+      assertTrue(out.contains(prefix + "says tcp" + cpus), text);
+      assertTrue(errors().contains(prefix + "complains: fail\n"), text);
+    }
+    assertTrue(!errors().contains("attempt"), text);
+  }
+
+  private void aSignalEndsAllRanks(String signal, int code, boolean group, List<String> options)
+      throws Exception {
     Path files = Files.createDirectory(folder.resolve("files"));
     List<String> below =
         List.of(
@@ -153,7 +182,7 @@ class RunIT {
             "TMPDIR=" + files,
             "OMPI_MCA_btl_vader_backing_directory=" + files,
             "OMPI_MCA_btl_sm_backing_directory=" + files);
-    Process process = start(below, List.of("--oversubscribe"), "wait");
+    Process process = start(below, options, "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }

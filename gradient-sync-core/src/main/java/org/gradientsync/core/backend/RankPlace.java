@@ -1,4 +1,4 @@
-package org.gradientsync.mpi.binding;
+package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -6,9 +6,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import org.gradientsync.core.backend.NodeIdentity;
-import org.gradientsync.core.backend.Processes;
-import org.gradientsync.core.backend.ShortText;
 
 /**
  * The place where a rank runs. The ranks exchange it at the start.
@@ -19,12 +16,19 @@ import org.gradientsync.core.backend.ShortText;
  * @param namespace the PID namespace in which the process has that id
  * @param memory the same for ranks that can share memory; 0 if unknown
  */
-record RankPlace(String host, long process, long started, long namespace, long memory) {
-  static final int BYTES = 136;
+public record RankPlace(String host, long process, long started, long namespace, long memory) {
+  /** The size of {@link #encode} in bytes. */
+  public static final int BYTES = 136;
 
   private static final int HOST = 4 * Long.BYTES; // after the numbers
 
-  static RankPlace own(String host) {
+  /**
+   * The place of this process.
+   *
+   * @param host this host's name
+   * @return the place
+   */
+  public static RankPlace own(String host) {
     long process = ProcessHandle.current().pid();
     String memory = NodeIdentity.of(host);
     return new RankPlace(
@@ -35,7 +39,14 @@ record RankPlace(String host, long process, long started, long namespace, long m
         memory.isEmpty() ? 0 : digest(memory));
   }
 
-  static RankPlace of(String host, long process) {
+  /**
+   * The place of a process that this one can see.
+   *
+   * @param host this host's name
+   * @param process its id
+   * @return the place, without what it can share memory with
+   */
+  public static RankPlace of(String host, long process) {
     return new RankPlace(host, process, Processes.started(process), Processes.NAMESPACE, 0);
   }
 
@@ -44,14 +55,15 @@ record RankPlace(String host, long process, long started, long namespace, long m
   }
 
   /**
-   * Finds the ranks' nodes. Ranks that can share memory are on one node, even where MPI reports
-   * them on different ones: it knows host names only, or has not reached its process manager.
+   * Finds the ranks' nodes. Ranks that can share memory are on one node, even where their launcher
+   * reports them on different ones: it may know host names only.
    *
-   * @param ofMpi for each rank, the lowest rank of its node as MPI reports it
+   * @param given for each rank, the lowest rank of its node as the launcher reports it
+   * @param places of all ranks
    * @return for each rank, the lowest rank of its node
    */
-  static int[] nodes(int[] ofMpi, RankPlace... places) {
-    int[] nodes = ofMpi.clone();
+  public static int[] nodes(int[] given, RankPlace... places) {
+    int[] nodes = given.clone();
     Map<Long, Integer> first = new HashMap<>(); // the lowest rank with each memory
     for (int rank = 0; rank < nodes.length; rank++) {
       long memory = places[rank].memory;
@@ -65,14 +77,26 @@ record RankPlace(String host, long process, long started, long namespace, long m
     return nodes;
   }
 
-  byte[] encode() {
+  /**
+   * This place as bytes.
+   *
+   * @return {@link #BYTES} of them
+   */
+  public byte[] encode() {
     ByteBuffer bytes = ByteBuffer.allocate(BYTES);
     bytes.putLong(process).putLong(started).putLong(namespace).putLong(memory);
     ShortText.put(bytes, HOST, BYTES - HOST, host);
     return bytes.array();
   }
 
-  static RankPlace decode(byte[] bytes, int offset) {
+  /**
+   * Reads what {@link #encode} has written.
+   *
+   * @param bytes not trusted
+   * @param offset of the first one
+   * @return the place
+   */
+  public static RankPlace decode(byte[] bytes, int offset) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);
     long process = from.getLong();
     long started = from.getLong();
@@ -82,8 +106,12 @@ record RankPlace(String host, long process, long started, long namespace, long m
     return new RankPlace(host, process, started, namespace, memory);
   }
 
-  /** Whether the process is visible here and has not ended. */
-  boolean isAlive() {
+  /**
+   * Whether the process is visible here and has not ended.
+   *
+   * @return false also if it runs in another PID namespace
+   */
+  public boolean isAlive() {
     return namespace == Processes.NAMESPACE && Processes.isAlive(process, started);
   }
 
@@ -92,7 +120,7 @@ record RankPlace(String host, long process, long started, long namespace, long m
    *
    * @return a predicate for errors, or an empty text if the process runs
    */
-  String trouble() {
+  public String trouble() {
     if (!isAlive()) {
       return "has died";
     }

@@ -1,4 +1,4 @@
-package org.gradientsync.mpi.binding;
+package org.gradientsync.core.backend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;

@@ -1,0 +1,158 @@
+package org.gradientsync.tcp;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.spi.Settings;
+
+/**
+ * A rank's place in its job, from settings or from the environment.
+ *
+ * @param rank this rank's number
+ * @param size the number of ranks
+ * @param host where rank 0 listens
+ * @param port where rank 0 listens
+ * @param localRank the number on the node, or -1 if nobody said
+ * @param secret the job's, or an empty text
+ * @param network the name or address of the interface to use, or an empty text
+ * @param ofProcess whether the process is the rank, and not one of its threads
+ */
+record Coordinates(
+    int rank,
+    int size,
+    String host,
+    int port,
+    int localRank,
+    String secret,
+    String network,
+    boolean ofProcess) {
+  static final String RANK = "tcp.rank";
+  static final String SIZE = "tcp.size";
+  static final String MASTER = "tcp.master";
+  static final String SECRET = "tcp.secret";
+  static final String INTERFACE = "tcp.interface";
+
+  /** The settings of this module. */
+  static final Set<String> SETTINGS = Set.of(RANK, SIZE, MASTER, SECRET, INTERFACE);
+
+  private static final String SECRET_VARIABLE = "GRADIENTSYNC_SECRET";
+  private static final List<String> VARIABLES =
+      List.of("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT");
+  private static final List<String> OF_BUILDER = List.of(RANK, SIZE, MASTER);
+  private static final String ADVICE =
+      "; a job over TCP needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or the settings "
+          + "tcp.rank, tcp.size and tcp.master";
+
+  /** Whether the settings name a rank. */
+  static boolean areIn(Settings settings) {
+    return OF_BUILDER.stream().anyMatch(name -> settings.get(name).isPresent());
+  }
+
+  /**
+   * Whether the environment names one rank of a job. Of a rank and a size alone, as other launchers
+   * set them, only several ranks do.
+   */
+  static boolean areIn(Map<String, String> environment) {
+    long given = VARIABLES.stream().filter(environment::containsKey).count();
+    boolean ofRank = environment.containsKey("RANK") || environment.containsKey("WORLD_SIZE");
+    boolean alone =
+        given == 2 && environment.containsKey("RANK") && "1".equals(environment.get("WORLD_SIZE"));
+    return ofRank && given >= 2 && !alone;
+  }
+
+  /**
+   * Reads them.
+   *
+   * @throws UnavailableException if one is missing or not what it should be
+   */
+  static Coordinates of(Settings settings, Map<String, String> environment) {
+    boolean built = areIn(settings);
+    Map<String, String> given = new LinkedHashMap<>();
+    for (String name : built ? OF_BUILDER : VARIABLES) {
+      Optional<String> value =
+          built ? settings.get(name) : Optional.ofNullable(environment.get(name));
+      given.put(name, value.orElse("").strip());
+    }
+    given.forEach(
+        (name, value) -> {
+          if (value.isEmpty()) {
+            throw new UnavailableException("not set: " + name + ", given=" + given + ADVICE);
+          }
+        });
+    List<String> names = List.copyOf(given.keySet());
+    int rank = number(given, names.get(0), 0, Integer.MAX_VALUE);
+    int size = number(given, names.get(1), 1, Integer.MAX_VALUE);
+    if (rank >= size) {
+      throw new UnavailableException(
+          "no such rank: "
+              + names.get(0)
+              + "="
+              + rank
+              + ", "
+              + names.get(1)
+              + "="
+              + size
+              + "; ranks are numbered from 0");
+    }
+    String host = given.get(names.get(2));
+    int port;
+    if (built) {
+      int colon = host.lastIndexOf(':');
+      if (colon < 1) {
+        throw new UnavailableException(
+            "not a host and a port: tcp.master="
+                + host
+                + ", rank="
+                + rank
+                + "; give for example node0:29500 or [::1]:29500");
+      }
+      port = number(Map.of(MASTER, host.substring(colon + 1)), MASTER, 1, 0xffff);
+      host = host.substring(0, colon);
+    } else {
+      port = number(given, "MASTER_PORT", 1, 0xffff);
+    }
+    if (host.startsWith("[") && host.endsWith("]")) {
+      host = host.substring(1, host.length() - 1);
+    }
+    String secret =
+        settings.get(SECRET).orElse(environment.getOrDefault(SECRET_VARIABLE, "")).strip();
+    boolean local = !built && environment.containsKey("LOCAL_RANK");
+    int localRank = local ? number(environment, "LOCAL_RANK", 0, rank) : -1;
+    boolean ofProcess =
+        !built || settings.get(RANK).get().equals(System.getProperty("gradientsync." + RANK));
+    return new Coordinates(
+        rank, size, host, port, localRank, secret, settings.get(INTERFACE).orElse(""), ofProcess);
+  }
+
+  private static int number(Map<String, String> from, String name, int least, int most) {
+    String text = from.get(name).strip();
+    if (text.matches("\\d{1,9}")) {
+      int number = Integer.parseInt(text);
+      if (number >= least && number <= most) {
+        return number;
+      }
+    }
+    throw new UnavailableException(
+        "not a number"
+            + (most == Integer.MAX_VALUE ? " from " + least : " from " + least + " to " + most)
+            + ": "
+            + name
+            + "="
+            + text
+            + ADVICE);
+  }
+
+  /** Where rank 0 listens, for texts. */
+  String master() {
+    return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;
+  }
+
+  /** Without the secret. */
+  @Override
+  public String toString() {
+    return "rank=" + rank + ", size=" + size + ", master=" + master();
+  }
+}

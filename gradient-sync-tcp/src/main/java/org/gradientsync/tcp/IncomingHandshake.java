@@ -1,0 +1,124 @@
+package org.gradientsync.tcp;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+
+/**
+ * The acceptor's side of a {@link Handshake}, which never blocks and reads no more than the fixed
+ * parts. For one thread.
+ */
+final class IncomingHandshake {
+  /** What has become of it. */
+  enum State {
+    GOES_ON,
+    OTHER_SECRET,
+    REFUSED,
+    CONNECTED,
+    REGISTERED
+  }
+
+  private final SocketChannel channel;
+  private final Handshake handshake;
+  private final long since = System.nanoTime();
+  private final ByteBuffer bytes = ByteBuffer.allocate(Member.BYTES); // the largest part
+  private byte[] first; // the connector's hello, once it has come
+  private byte[] nonce;
+  private Handshake.Hello hello;
+  private boolean proved;
+  private Member member;
+
+  IncomingHandshake(SocketChannel channel, Handshake handshake) {
+    this.channel = channel;
+    this.handshake = handshake;
+    bytes.limit(Handshake.Hello.BYTES);
+  }
+
+  SocketChannel channel() {
+    return channel;
+  }
+
+  long since() {
+    return since;
+  }
+
+  Handshake.Hello hello() {
+    return hello;
+  }
+
+  Member member() {
+    return member;
+  }
+
+  /** Reads what has come, and answers. */
+  State advance(Listener.Doorkeeper keeper) throws IOException {
+    State state = State.GOES_ON;
+    while (state == State.GOES_ON) {
+      int read = channel.read(bytes);
+      if (read < 0) {
+        throw new EOFException();
+      }
+      if (bytes.hasRemaining()) {
+        return state;
+      }
+      byte[] part = Arrays.copyOf(bytes.array(), bytes.limit());
+      bytes.clear();
+      if (first == null) {
+        state = greet(part);
+      } else if (!proved) {
+        state = prove(part, keeper);
+      } else {
+        member = Member.decode(part, 0);
+        state = State.REGISTERED;
+      }
+    }
+    return state;
+  }
+
+  private State greet(byte[] part) throws IOException {
+    first = part;
+    hello = Handshake.Hello.decode(part);
+    nonce = Handshake.random(Handshake.NONCE);
+    if (hello == null) {
+      if (ByteBuffer.wrap(part).getLong() == Handshake.MAGIC) {
+        write(Handshake.challenge(nonce)); // it then sees that this is another version
+      }
+      return State.REFUSED;
+    }
+    write(Handshake.challenge(nonce));
+    bytes.limit(Handshake.PROOF);
+    return State.GOES_ON;
+  }
+
+  private State prove(byte[] part, Listener.Doorkeeper keeper) throws IOException {
+    if (!Handshake.same(part, handshake.connectorProof(first, nonce))) {
+      write(ByteBuffer.allocate(Handshake.ANSWER).putInt(Handshake.OTHER_SECRET).array());
+      return State.OTHER_SECRET;
+    }
+    proved = true;
+    int status = keeper.admit(hello);
+    write(handshake.answer(first, nonce, status));
+    if (status != Handshake.OK) {
+      return State.REFUSED;
+    }
+    prepare(channel);
+    bytes.limit(Member.BYTES);
+    return hello.register() ? State.GOES_ON : State.CONNECTED;
+  }
+
+  static void prepare(SocketChannel channel) throws IOException {
+    channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+  }
+
+  private void write(byte[] part) throws IOException {
+    ByteBuffer rest = ByteBuffer.wrap(part);
+    channel.write(rest);
+    if (rest.hasRemaining()) {
+      throw new IOException("a new connection takes no " + part.length + " bytes");
+    }
+  }
+}

@@ -1,0 +1,64 @@
+package org.gradientsync.tcp;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.net.UnknownHostException;
+import java.util.Collections;
+import java.util.List;
+import org.gradientsync.UnavailableException;
+
+/** Which of this machine's addresses to use. */
+final class Interfaces {
+  private Interfaces() {}
+
+  /**
+   * The address of the interface that the user has named, or null.
+   *
+   * @param master an address of the same family is preferred
+   */
+  static InetAddress chosen(Coordinates own, InetAddress master) {
+    if (own.network().isEmpty()) {
+      return null;
+    }
+    try {
+      NetworkInterface network = NetworkInterface.getByName(own.network());
+      if (network != null) {
+        List<InetAddress> all = Collections.list(network.getInetAddresses());
+        return all.stream()
+            .filter(address -> address.getClass() == master.getClass())
+            .findFirst()
+            .or(() -> all.stream().findFirst())
+            .orElseThrow(() -> none(own, "it has no address", null));
+      }
+      InetAddress address = InetAddress.getByName(own.network());
+      if (!isHere(address)) {
+        throw none(own, "no interface of this machine has that name or address", null);
+      }
+      return address;
+    } catch (IOException e) {
+      throw none(own, e.getMessage(), e);
+    }
+  }
+
+  private static UnavailableException none(Coordinates own, String why, IOException cause) {
+    return new UnavailableException(
+        "no such network interface: tcp.interface="
+            + own.network()
+            + ", rank="
+            + own.rank()
+            + ": "
+            + why,
+        cause);
+  }
+
+  static boolean isHere(InetAddress address) throws SocketException {
+    return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+  }
+
+  /** Resolves the master's name. */
+  static InetAddress master(Coordinates own) throws UnknownHostException {
+    return InetAddress.getByName(own.host());
+  }
+}

@@ -1,0 +1,309 @@
+package org.gradientsync.tcp;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketTimeoutException;
+import java.net.StandardSocketOptions;
+import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Amounts;
+import org.gradientsync.core.backend.RankPlace;
+import org.gradientsync.core.backend.ShortText;
+import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.spi.Timeouts;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Joins a job: rank 0 hears all others, and then tells all of them where the others are. */
+final class JobStart {
+  /** For tests: another version of the library. */
+  static volatile String version =
+      Optional.ofNullable(JobStart.class.getPackage().getImplementationVersion()).orElse("");
+
+  private static final Logger log = LoggerFactory.getLogger(JobStart.class);
+  private static final int BACKLOG = 256;
+  private static final long POLL_MILLIS = 50;
+  private static final long FIRST_PAUSE_MILLIS = 20;
+  private static final long MAX_PAUSE_MILLIS = 500;
+  private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
+  private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
+
+  private final Coordinates own;
+  private final Timeouts timeouts;
+  private final Handshake handshake;
+  private final WaitClock time = new WaitClock();
+  private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
+  private boolean warned;
+
+  JobStart(Coordinates own, Timeouts timeouts) {
+    this.own = own;
+    this.timeouts = timeouts;
+    handshake = new Handshake(own.secret());
+  }
+
+  /**
+   * Joins.
+   *
+   * @throws UnavailableException if there can be no such job
+   * @throws RankLostException if not all ranks come in time
+   */
+  TcpJob join() {
+    try {
+      return own.rank() == 0 ? gather() : register();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new RankLostException("interrupted while the job starts: " + own, e);
+    } catch (IOException e) {
+      throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+    }
+  }
+
+  private void requireSecret(InetAddress master) {
+    if (own.secret().isEmpty() && !master.isLoopbackAddress()) {
+      throw new UnavailableException(
+          "no secret, and the job's port can be reached from other machines: "
+              + own
+              + "; set GRADIENTSYNC_SECRET, or tcp.secret, to the same long random text on all ranks");
+    }
+  }
+
+  private Member self(ServerSocketChannel server) throws IOException {
+    InetSocketAddress address =
+        server == null
+            ? new InetSocketAddress(InetAddress.getLoopbackAddress(), own.port())
+            : (InetSocketAddress) server.getLocalAddress();
+    return new Member(address, own.localRank(), version, RankPlace.own(host()));
+  }
+
+  private static String host() throws UnknownHostException {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      return InetAddress.getLocalHost().getHostName();
+    }
+  }
+
+  // Rank 0.
+
+  private TcpJob gather() throws IOException, InterruptedException {
+    if (own.size() == 1) {
+      TcpJob alone = new TcpJob(own, handshake, null);
+      alone.begin(new Member[] {self(null)}, new byte[0], new SocketChannel[1], null, 0);
+      return alone;
+    }
+    InetAddress master = resolve();
+    requireSecret(master);
+    InetAddress chosen = Interfaces.chosen(own, master);
+    InetAddress address =
+        chosen != null ? chosen : Interfaces.isHere(master) ? master : null; // null: all
+    ServerSocketChannel server = bindToPort(address);
+    Registration registration = new Registration(own.size(), self(server));
+    TcpJob job = new TcpJob(own, handshake, registration);
+    Listener listener = job.listen(server);
+    try {
+      while (true) {
+        if (registration.await(POLL_MILLIS)) {
+          if (registration.failure() != null) {
+            throw new UnavailableException(registration.failure());
+          }
+          byte[] id = Handshake.random(Handshake.JOB);
+          Registration.Started all = registration.start(id);
+          if (all != null) {
+            job.begin(all.members(), id, all.channels(), chosen, timeouts.timeoutNanos());
+            return job;
+          }
+        }
+        look(
+            "not all ranks have come to "
+                + own.master()
+                + ": missing="
+                + names(registration.missing())
+                + listener.refusals());
+      }
+    } catch (RuntimeException | Error | InterruptedException e) {
+      registration.fail(
+          "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
+      job.close();
+      throw e;
+    }
+  }
+
+  private static String names(List<Integer> ranks) {
+    String names =
+        ranks.stream().limit(8).map(rank -> "rank " + rank).collect(Collectors.joining(", "));
+    return ranks.size() > 8 ? names + " and " + (ranks.size() - 8) + " more" : names;
+  }
+
+  private InetAddress resolve() throws InterruptedException {
+    while (true) {
+      try {
+        return Interfaces.master(own);
+      } catch (UnknownHostException e) {
+        pause(MAX_PAUSE_MILLIS, "the master's name has no address: " + own.host());
+      }
+    }
+  }
+
+  private ServerSocketChannel bindToPort(InetAddress address)
+      throws IOException, InterruptedException {
+    long start = System.nanoTime();
+    while (true) {
+      try {
+        return bind(address, own.port());
+      } catch (BindException e) {
+        if (System.nanoTime() - start > Math.min(BIND_NANOS, timeouts.timeoutNanos())) {
+          throw new UnavailableException(
+              "rank 0 cannot listen at the job's port: address="
+                  + (address == null ? "any" : address.getHostAddress())
+                  + ", port="
+                  + own.port()
+                  + ": "
+                  + e.getMessage()
+                  + "; choose another MASTER_PORT, or tcp.master",
+              e);
+        }
+        Thread.sleep(POLL_MILLIS);
+      }
+    }
+  }
+
+  private static ServerSocketChannel bind(InetAddress address, int port) throws IOException {
+    ServerSocketChannel server = ServerSocketChannel.open();
+    try {
+      server.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+      server.bind(new InetSocketAddress(address, port), BACKLOG);
+      return server;
+    } catch (IOException | RuntimeException | Error e) {
+      server.close();
+      throw e;
+    }
+  }
+
+  // The others.
+
+  private TcpJob register() throws IOException, InterruptedException {
+    long pause = FIRST_PAUSE_MILLIS;
+    String why;
+    while (true) {
+      InetAddress master = resolve();
+      requireSecret(master);
+      InetAddress chosen = Interfaces.chosen(own, master);
+      Handshake.Hello hello =
+          new Handshake.Hello(
+              true,
+              own.rank(),
+              own.size(),
+              0,
+              new byte[Handshake.JOB],
+              Handshake.random(Handshake.NONCE));
+      long start = System.nanoTime();
+      try {
+        SocketChannel channel =
+            new OutgoingHandshake(handshake, chosen)
+                .connect(new InetSocketAddress(master, own.port()), hello);
+        return register(channel, chosen);
+      } catch (IOException e) {
+        why = String.valueOf(e.getMessage());
+        attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
+      }
+      pause(pause, "rank 0 does not take this rank at " + own.master() + ": " + why);
+      pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
+    }
+  }
+
+  private TcpJob register(SocketChannel channel, InetAddress chosen)
+      throws IOException, InterruptedException {
+    ServerSocketChannel server = null;
+    TcpJob job = null;
+    try {
+      InetAddress here = ((InetSocketAddress) channel.getLocalAddress()).getAddress();
+      server = bind(here, 0);
+      OutgoingHandshake.write(channel, self(server).encode());
+      ByteBuffer reply = ByteBuffer.wrap(read(channel, Registration.REPLY));
+      int status = reply.getInt();
+      int length = reply.getInt();
+      int table = Handshake.JOB + own.size() * Member.BYTES;
+      if (status == Registration.REFUSED && length >= 0 && length <= Registration.MAX_REASON) {
+        byte[] text = read(channel, length);
+        throw new UnavailableException(
+            ShortText.oneLine(new String(text, StandardCharsets.UTF_8)) + ", rank=" + own.rank());
+      }
+      if (status != Registration.STARTED || length != table) {
+        throw new IOException("rank 0 has sent what no rank sends");
+      }
+      byte[] id = read(channel, Handshake.JOB);
+      byte[] members = read(channel, own.size() * Member.BYTES);
+      Member[] all = new Member[own.size()];
+      for (int rank = 0; rank < all.length; rank++) {
+        all[rank] = Member.decode(members, rank * Member.BYTES);
+      }
+      job = new TcpJob(own, handshake, null);
+      SocketChannel[] channels = new SocketChannel[own.size()];
+      channels[0] = channel;
+      job.begin(all, id, channels, chosen, timeouts.timeoutNanos());
+      job.listen(server);
+      return job;
+    } catch (IOException | RuntimeException | Error | InterruptedException e) {
+      Listener.close(channel);
+      if (server != null) {
+        server.close();
+      }
+      throw e;
+    }
+  }
+
+  /** Reads a part of the reply, which comes when all ranks have. */
+  private byte[] read(SocketChannel channel, int bytes) throws IOException, InterruptedException {
+    byte[] part = new byte[bytes];
+    int have = 0;
+    while (have < bytes) {
+      try {
+        channel.socket().setSoTimeout((int) POLL_MILLIS);
+        int read = channel.socket().getInputStream().read(part, have, bytes - have);
+        if (read < 0) {
+          throw new EOFException("rank 0 has closed the connection before all ranks had come");
+        }
+        have += read;
+      } catch (SocketTimeoutException e) {
+        if (Thread.interrupted()) {
+          throw new InterruptedException();
+        }
+        look("not all ranks have come to " + own.master());
+      }
+    }
+    return part;
+  }
+
+  private void pause(long millis, String what) throws InterruptedException {
+    for (long left = millis; left > 0; left -= POLL_MILLIS) {
+      Thread.sleep(Math.min(left, POLL_MILLIS));
+      look(what);
+    }
+  }
+
+  /** Throws after the time-out. */
+  private void look(String what) {
+    long waited = time.look() + attempts;
+    if (waited > timeouts.timeoutNanos()) {
+      throw new RankLostException(
+          "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));
+    }
+    if (waited > timeouts.lateNanos() && !warned) {
+      warned = true;
+      log.warn("rank {} has waited {}: {}", own.rank(), Amounts.time(waited), what);
+    }
+  }
+}

@@ -1,0 +1,199 @@
+package org.gradientsync.tcp;
+
+import java.io.IOException;
+import java.net.SocketAddress;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The thread that accepts connections, hears their proofs, and advances messages while the program
+ * computes. A connection that has proved nothing costs a few hundred bytes; there are at most
+ * {@link #MAX_PENDING} of them, each for at most {@link #LIMIT_NANOS}.
+ */
+final class Listener implements AutoCloseable {
+  static final int MAX_PENDING = 64;
+  static final long LIMIT_NANOS = 5_000_000_000L;
+
+  private static final Logger log = LoggerFactory.getLogger(Listener.class);
+  private static final long BUSY_MILLIS = 1;
+  private static final long IDLE_MILLIS = 10;
+  private static final int ACCEPTS = 16; // before the others get their turn
+
+  /** What the owner decides. Called by the listener's thread. */
+  interface Doorkeeper {
+    /** What to answer to a connection that has proved that it has the secret. */
+    int admit(Handshake.Hello hello);
+
+    /** Takes over a connection that was admitted. */
+    void connected(Handshake.Hello hello, SocketChannel channel);
+
+    /** Takes over a connection that has registered; its channel stays watched. */
+    void registered(Handshake.Hello hello, Member member, SocketChannel channel);
+
+    /** A registered connection has ended. */
+    void ended(SocketChannel channel);
+
+    /** Advances messages, and returns whether some wait. */
+    boolean advance();
+  }
+
+  private final Selector selector;
+  private final ServerSocketChannel server;
+  private final Handshake handshake;
+  private final Doorkeeper keeper;
+  private final Deque<IncomingHandshake> pending = new ArrayDeque<>(); // oldest first
+  private final Thread thread;
+  private volatile boolean closed;
+  private volatile int refused;
+  private volatile SocketAddress lastRefused;
+
+  Listener(ServerSocketChannel server, Handshake handshake, Doorkeeper keeper, String name)
+      throws IOException {
+    this.server = server;
+    this.handshake = handshake;
+    this.keeper = keeper;
+    selector = Selector.open();
+    server.configureBlocking(false);
+    server.register(selector, SelectionKey.OP_ACCEPT);
+    thread = new Thread(this::run, name);
+    thread.setDaemon(true);
+  }
+
+  void start() {
+    thread.start();
+  }
+
+  /** How many connections had another secret, for errors, or an empty text. */
+  String refusals() {
+    return refused == 0
+        ? ""
+        : "; " + refused + " connections had another secret, the last one from " + lastRefused;
+  }
+
+  private void run() {
+    try {
+      boolean busy = false;
+      while (!closed) {
+        selector.select(this::handle, busy ? BUSY_MILLIS : IDLE_MILLIS);
+        dropLate();
+        busy = keeper.advance();
+      }
+    } catch (IOException | ClosedSelectorException e) {
+      log.debug("no longer listening", e);
+    } catch (RuntimeException | Error e) {
+      log.error("the thread that accepts connections has failed: {}", thread.getName(), e);
+    } finally {
+      end();
+    }
+  }
+
+  private void handle(SelectionKey key) {
+    if (!key.isValid()) {
+      return;
+    }
+    if (key.channel() == server) {
+      accept();
+    } else if (key.attachment() instanceof IncomingHandshake one) {
+      advance(one, key);
+    } else {
+      key.cancel();
+      keeper.ended((SocketChannel) key.channel());
+    }
+  }
+
+  private void accept() {
+    for (int i = 0; i < ACCEPTS; i++) {
+      try {
+        SocketChannel channel = server.accept();
+        if (channel == null) {
+          return;
+        }
+        if (pending.size() == MAX_PENDING) {
+          drop(pending.peek());
+        }
+        IncomingHandshake one = new IncomingHandshake(channel, handshake);
+        pending.add(one);
+        channel.configureBlocking(false);
+        channel.register(selector, SelectionKey.OP_READ, one);
+      } catch (IOException e) {
+        log.debug("cannot accept a connection", e); // for example: too many open files
+        return;
+      }
+    }
+  }
+
+  private void advance(IncomingHandshake one, SelectionKey key) {
+    try {
+      switch (one.advance(keeper)) {
+        case GOES_ON -> {}
+        case OTHER_SECRET -> {
+          lastRefused = one.channel().getRemoteAddress();
+          refused++;
+          drop(one);
+        }
+        case REFUSED -> drop(one);
+        case CONNECTED -> {
+          pending.remove(one);
+          key.cancel();
+          keeper.connected(one.hello(), one.channel());
+        }
+        case REGISTERED -> {
+          pending.remove(one);
+          key.attach(null); // readable now means that it has ended
+          keeper.registered(one.hello(), one.member(), one.channel());
+        }
+      }
+    } catch (IOException | IllegalArgumentException e) {
+      drop(one);
+    }
+  }
+
+  private void dropLate() {
+    long now = System.nanoTime();
+    while (!pending.isEmpty() && now - pending.peek().since() > LIMIT_NANOS) {
+      drop(pending.peek());
+    }
+  }
+
+  private void drop(IncomingHandshake one) {
+    pending.remove(one);
+    close(one.channel());
+  }
+
+  static void close(SocketChannel channel) {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      log.debug("cannot close a connection", e);
+    }
+  }
+
+  /** Accepts nothing any more; the thread goes on to advance messages until {@link #close}. */
+  void refuseAll() throws IOException {
+    server.close();
+  }
+
+  private void end() {
+    pending.forEach(one -> close(one.channel()));
+    try {
+      server.close();
+      selector.close();
+    } catch (IOException e) {
+      log.debug("cannot stop listening", e);
+    }
+  }
+
+  /** Ends the thread. Does not wait for it. */
+  @Override
+  public void close() {
+    closed = true;
+    selector.wakeup();
+  }
+}

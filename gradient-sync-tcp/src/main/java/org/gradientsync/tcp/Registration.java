@@ -1,0 +1,193 @@
+package org.gradientsync.tcp;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Rank 0's list of those that have come, until all have. Then each gets the same reply: a status, a
+ * length, and the job's id with all {@link Member}s, or why there is no job. Any thread may call
+ * it.
+ */
+final class Registration {
+  /** The size of the reply before its text or table. */
+  static final int REPLY = 2 * Integer.BYTES;
+
+  static final int STARTED = 0;
+  static final int REFUSED = 1;
+
+  /** The maximum size of a reason in bytes. */
+  static final int MAX_REASON = 1000;
+
+  private static final long WRITE_NANOS = 5_000_000_000L;
+
+  private final Member[] members;
+  private final SocketChannel[] channels;
+  private int missing;
+  private String failure; // why there is no job, or null
+  private boolean over;
+
+  Registration(int size, Member own) {
+    members = new Member[size];
+    channels = new SocketChannel[size];
+    members[0] = own;
+    missing = size - 1;
+  }
+
+  /** Whether more ranks may come. */
+  synchronized boolean isOpen() {
+    return !over;
+  }
+
+  synchronized void add(Handshake.Hello hello, Member member, SocketChannel channel) {
+    if (over) {
+      Listener.close(channel);
+      return;
+    }
+    String reason = objection(hello, member);
+    if (reason != null) {
+      reply(channel, REFUSED, reason.getBytes(StandardCharsets.UTF_8));
+      Listener.close(channel);
+      fail(reason);
+      return;
+    }
+    members[hello.rank()] = member;
+    channels[hello.rank()] = channel;
+    missing--;
+    notifyAll();
+  }
+
+  private String objection(Handshake.Hello hello, Member member) {
+    int rank = hello.rank();
+    int size = members.length;
+    String name = "rank " + rank + " (" + member.place() + ")";
+    if (hello.size() != size) {
+      return "the ranks expect different numbers of ranks: rank 0 expects "
+          + size
+          + ", "
+          + name
+          + " expects "
+          + hello.size()
+          + "; give WORLD_SIZE, or tcp.size, alike on all ranks";
+    }
+    if (!member.version().equals(members[0].version())) {
+      return "the ranks have different versions of gradient-sync-tcp: rank 0 has "
+          + members[0].version()
+          + ", "
+          + name
+          + " has "
+          + member.version()
+          + "; use one version on all ranks";
+    }
+    if (rank >= size || members[rank] != null) {
+      return "two ranks have the same number: rank "
+          + rank
+          + " is "
+          + (rank < size ? members[rank].place() : "none")
+          + " and "
+          + member.place()
+          + "; give each rank its own RANK, or tcp.rank";
+    }
+    return null;
+  }
+
+  /** A registered rank has ended, or was started again. */
+  synchronized void remove(SocketChannel channel) {
+    int rank = Arrays.asList(channels).indexOf(channel);
+    if (rank >= 0 && !over) {
+      members[rank] = null;
+      channels[rank] = null;
+      missing++;
+    }
+    if (!over) {
+      Listener.close(channel);
+    }
+  }
+
+  /** Gives up, and says why to all that have come. */
+  synchronized void fail(String reason) {
+    if (!over) {
+      over = true;
+      failure = reason;
+      byte[] text = reason.getBytes(StandardCharsets.UTF_8);
+      for (SocketChannel channel : channels) {
+        if (channel != null) {
+          reply(channel, REFUSED, text);
+          Listener.close(channel);
+        }
+      }
+      notifyAll();
+    }
+  }
+
+  /** Waits for a moment. Returns whether the wait is over. */
+  synchronized boolean await(long millis) throws InterruptedException {
+    if (missing > 0 && failure == null) {
+      wait(millis);
+    }
+    return missing == 0 || failure != null;
+  }
+
+  /** Why there is no job, or null. */
+  synchronized String failure() {
+    return failure;
+  }
+
+  /** The ranks that have not come. */
+  synchronized List<Integer> missing() {
+    List<Integer> ranks = new ArrayList<>();
+    for (int rank = 0; rank < members.length; rank++) {
+      if (members[rank] == null) {
+        ranks.add(rank);
+      }
+    }
+    return ranks;
+  }
+
+  /**
+   * Starts the job: sends all ranks what they need to know.
+   *
+   * @return all members and channels, or null if a rank has just gone
+   */
+  synchronized Started start(byte[] job) {
+    if (missing > 0 || failure != null) {
+      return null;
+    }
+    over = true;
+    ByteBuffer table = ByteBuffer.allocate(Handshake.JOB + members.length * Member.BYTES);
+    table.put(job);
+    for (Member member : members) {
+      table.put(member.encode());
+    }
+    for (int rank = 1; rank < channels.length; rank++) {
+      reply(channels[rank], STARTED, table.array());
+    }
+    return new Started(members, channels);
+  }
+
+  /** A job that has started. */
+  record Started(Member[] members, SocketChannel[] channels) {}
+
+  /** Writes with a limit. If that fails, the connection's reader finds out. */
+  private static void reply(SocketChannel channel, int status, byte[] bytes) {
+    int length = status == REFUSED ? Math.min(bytes.length, MAX_REASON) : bytes.length;
+    ByteBuffer reply = ByteBuffer.allocate(REPLY + length);
+    reply.putInt(status).putInt(length).put(bytes, 0, length).flip();
+    long start = System.nanoTime();
+    try {
+      while (reply.hasRemaining() && System.nanoTime() - start < WRITE_NANOS) {
+        if (channel.write(reply) == 0) {
+          Thread.sleep(1);
+        }
+      }
+    } catch (IOException e) {
+      return;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,234 @@
+package org.gradientsync.tcp;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.stream.IntStream;
+import org.gradientsync.core.backend.RankPlace;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A job that has started, or that this rank's listener waits for: who takes part, and how the
+ * others reach this rank. Any thread may call it.
+ */
+final class TcpJob implements Listener.Doorkeeper {
+  private static final Logger log = LoggerFactory.getLogger(TcpJob.class);
+  private static final long LINGER_NANOS = 3_000_000_000L;
+
+  private final Coordinates own;
+  private final Endpoint endpoint;
+  private final Handshake handshake;
+  private final Registration registration; // of rank 0, otherwise null
+  private Listener listener;
+  private Member[] members;
+  private int[] nodes;
+  private boolean[] visible; // whose processes can be seen from here
+  private volatile Connector connector; // null until the job has started
+  private volatile boolean leaving;
+  private volatile long leavingSince;
+  private volatile boolean ended;
+  private int seen; // by the listener's thread
+
+  TcpJob(Coordinates own, Handshake handshake, Registration registration) {
+    this.own = own;
+    this.handshake = handshake;
+    this.registration = registration;
+    endpoint = new Endpoint(own.rank(), own.size());
+  }
+
+  /** Begins to hear connections. */
+  Listener listen(ServerSocketChannel server) throws IOException {
+    listener = new Listener(server, handshake, this, "gradient-sync-tcp-" + own.rank());
+    listener.start();
+    return listener;
+  }
+
+  /**
+   * The ranks have come.
+   *
+   * @param channels the connections that there are already
+   * @param from the address to connect from, or null
+   * @param limitNanos how long to try to connect
+   */
+  void begin(Member[] all, byte[] job, SocketChannel[] channels, InetAddress from, long limitNanos)
+      throws IOException {
+    members = all;
+    nodes = nodes(all);
+    checkLocalRank();
+    visible = new boolean[all.length];
+    for (int peer = 0; peer < all.length; peer++) {
+      visible[peer] = nodes[peer] == nodes[own.rank()] && all[peer].place().isAlive();
+    }
+    Connector made = new Connector(own.rank(), all, job, handshake, from, endpoint, limitNanos);
+    endpoint.setConnector(made::connect);
+    for (int peer = 0; peer < all.length; peer++) {
+      if (channels[peer] != null) {
+        channels[peer].configureBlocking(false);
+        endpoint.attach(peer, channels[peer]);
+      }
+    }
+    connector = made;
+  }
+
+  /** By memory or host: the numbers that a launcher has given on each node say less. */
+  private static int[] nodes(Member[] all) {
+    int[] nodes = new int[all.length];
+    Arrays.setAll(nodes, rank -> firstLike(all, rank));
+    return nodes;
+  }
+
+  private void checkLocalRank() {
+    int rank = own.rank();
+    long localRank = IntStream.range(0, rank).filter(i -> nodes[i] == nodes[rank]).count();
+    if (own.localRank() >= 0 && own.localRank() != localRank) {
+      log.warn(
+          "local rank differs: rank={}, localRank={}, LOCAL_RANK={}; taking localRank, which counts"
+              + " the ranks of this node",
+          rank,
+          localRank,
+          own.localRank());
+    }
+  }
+
+  private static int firstLike(Member[] all, int rank) {
+    RankPlace place = all[rank].place();
+    return IntStream.range(0, rank)
+        .filter(other -> all[other].place().memory() == place.memory())
+        .filter(other -> place.memory() != 0 || all[other].place().host().equals(place.host()))
+        .findFirst()
+        .orElse(rank);
+  }
+
+  Coordinates own() {
+    return own;
+  }
+
+  Endpoint endpoint() {
+    return endpoint;
+  }
+
+  int nodeOf(int rank) {
+    return nodes[rank];
+  }
+
+  RankPlace placeOf(int rank) {
+    return members[rank].place();
+  }
+
+  boolean isVisible(int rank) {
+    return visible[rank];
+  }
+
+  /** Whether this rank has left, so that its process may join another job. */
+  boolean hasLeft() {
+    return leaving;
+  }
+
+  boolean isAlive(int rank) {
+    if (rank == own.rank()) {
+      return true;
+    }
+    Peer peer = endpoint.peer(rank);
+    if (peer.isLost()) {
+      return false;
+    }
+    // A connection says more than the list of processes: how it has ended.
+    boolean unknown = !peer.hasLeft() && !endpoint.isConnected(rank);
+    return !unknown || ended || !visible[rank] || placeOf(rank).isAlive();
+  }
+
+  /** From now on ranks without a connection may end at any time. */
+  void expectEnds() {
+    ended = true;
+  }
+
+  @Override
+  public int admit(Handshake.Hello hello) {
+    Connector now = connector;
+    if (hello.register()) {
+      return registration == null
+          ? Handshake.OTHER_JOB
+          : registration.isOpen() ? Handshake.OK : Handshake.STARTED;
+    }
+    return now == null ? Handshake.OTHER_JOB : now.admit(hello);
+  }
+
+  @Override
+  public void connected(Handshake.Hello hello, SocketChannel channel) {
+    Objects.requireNonNull(connector).accepted(hello.rank(), channel);
+  }
+
+  @Override
+  public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {
+    registration.add(hello, member, channel);
+  }
+
+  @Override
+  public void ended(SocketChannel channel) {
+    registration.remove(channel);
+  }
+
+  @Override
+  public boolean advance() {
+    endpoint.help(seen);
+    seen = endpoint.progressed();
+    if (leaving && (endpoint.areAllGone() || System.nanoTime() - leavingSince > LINGER_NANOS)) {
+      close();
+    }
+    return leaving || endpoint.isBusy();
+  }
+
+  /** Leaves. What was sent still arrives; does not wait for that. */
+  synchronized void leave() {
+    if (leaving) {
+      return;
+    }
+    leavingSince = System.nanoTime();
+    leaving = true;
+    try {
+      if (listener != null) {
+        listener.refuseAll();
+      }
+    } catch (IOException e) {
+      // it ends with the thread
+    }
+    endpoint.close();
+    if (listener == null) {
+      close();
+    }
+  }
+
+  /** Closes all. */
+  void close() {
+    leaving = true;
+    if (connector != null) {
+      connector.close();
+    }
+    endpoint.closeLinks();
+    if (listener != null) {
+      listener.close();
+    }
+  }
+
+  /** Waits until all that was sent has gone, for a limited time. */
+  void awaitOutput(long nanos) {
+    long start = System.nanoTime();
+    while (endpoint.hasOutput() && System.nanoTime() - start < nanos) {
+      endpoint.progress(null);
+      Thread.onSpinWait();
+    }
+  }
+
+  /** Waits until all others have left, too, for a limited time. */
+  void awaitGoodbyes(long nanos) {
+    long start = System.nanoTime();
+    while (!endpoint.areAllGone() && System.nanoTime() - start < nanos) {
+      endpoint.progress(null);
+      Thread.yield();
+    }
+  }
+}

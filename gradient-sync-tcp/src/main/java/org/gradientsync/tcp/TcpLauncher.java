@@ -1,0 +1,75 @@
+package org.gradientsync.tcp;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.gradientsync.core.backend.LauncherVariables;
+import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
+
+/**
+ * Joins ranks that reach each other by TCP: those with torchrun's variables ({@code RANK}, {@code
+ * WORLD_SIZE}, {@code MASTER_ADDR}, {@code MASTER_PORT}), or with the settings {@code tcp.rank},
+ * {@code tcp.size} and {@code tcp.master}.
+ *
+ * <p>With variables or system properties, the process is the rank: it stays in the job until the
+ * JVM exits. With settings of the builder, each sync's thread may be a rank of its own, which
+ * leaves the job when its last sync closes, and may then join another one.
+ */
+public final class TcpLauncher implements Launcher {
+  static final String NAME = "tcp";
+
+  private static final Settings OF_PROCESS = new Settings(Map.of());
+  private static final int OF_BUILDER = 200;
+  private static final int OF_ENVIRONMENT = 50;
+
+  private static final Map<Coordinates, TcpTransport> JOINED = new HashMap<>();
+  private static final Map<Coordinates, Object> LOCKS = new HashMap<>();
+
+  /** For the service loader. */
+  public TcpLauncher() {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public boolean launched() {
+    return Coordinates.areIn(OF_PROCESS) || Coordinates.areIn(LauncherVariables.environment());
+  }
+
+  @Override
+  public boolean launched(Settings settings) {
+    return Coordinates.areIn(settings) || launched();
+  }
+
+  /** Settings say more than the environment, in which mpirun's variables count first. */
+  @Override
+  public int priority(Settings settings) {
+    return Coordinates.areIn(settings) ? OF_BUILDER : OF_ENVIRONMENT;
+  }
+
+  @Override
+  public Transport connect(Settings settings) {
+    Coordinates own = Coordinates.of(settings, LauncherVariables.environment());
+    Object lock;
+    synchronized (LOCKS) {
+      lock = LOCKS.computeIfAbsent(own, key -> new Object());
+    }
+    synchronized (lock) { // other ranks of this process join at the same time
+      TcpTransport transport;
+      synchronized (JOINED) {
+        JOINED.values().removeIf(TcpTransport::isClosed);
+        transport = JOINED.get(own);
+      }
+      if (transport == null) {
+        transport = new TcpTransport(new JobStart(own, settings.timeouts()).join());
+        synchronized (JOINED) {
+          JOINED.put(own, transport);
+        }
+      }
+      return transport;
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * Ranks that reach each other by TCP, with the JDK's sockets: a job of processes, or of threads,
+ * that needs no MPI.
+ *
+ * <p><b>Start.</b> {@link org.gradientsync.tcp.TcpLauncher} reads torchrun's variables or the
+ * settings {@code tcp.*}. Rank 0 listens at the master's port. The others connect to it, say where
+ * they listen, and get the addresses of all once all have come. Two ranks connect when one of them
+ * first starts a message for the other.
+ *
+ * <p><b>Handshake.</b> The connector sends a hello with its role, rank, size, the job's id and a
+ * nonce; the acceptor sends a nonce; each then proves by HMAC-SHA256 over all of that that it has
+ * the job's secret. Nothing else is read before. All parts have a fixed size, connections that have
+ * proved nothing are few and short-lived, and no other thread waits for them. What follows is
+ * neither encrypted nor signed.
+ *
+ * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. A message of up to 16
+ * KiB is sent at once with its payload, as long as the peer's window of 1 MiB for early messages
+ * has room. Others are announced, and sent in pieces of 1 MiB, straight from memory to memory, once
+ * the peer has granted them because it has a receiver. So what comes early takes bounded memory,
+ * and a long message holds up no other tag.
+ *
+ * <p><b>Progress.</b> One lock guards all messages of a rank. Whoever starts or tests a message
+ * also advances the others; while the program computes, the thread that accepts connections does,
+ * every millisecond. Sockets are not blocking.
+ *
+ * <p><b>Losses.</b> A connection that ends without a goodbye means that its rank has died.
+ */
+package org.gradientsync.tcp;

@@ -1,0 +1,93 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+
+/** Runs the contract tests in the ranks of jobs over TCP, and reports each test here. */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
+class ContractsIT {
+  @TempDir Path folder;
+
+  @TestFactory
+  List<DynamicTest> contractsHoldOnTwoRanks() throws Exception {
+    return run(
+        2,
+        TcpContracts.Communicator.class,
+        TcpContracts.Reducer.class,
+        TcpContracts.SharedReducer.class,
+        TcpContracts.Collectives.class);
+  }
+
+  @TestFactory
+  List<DynamicTest> contractsHoldOnThreeRanks() throws Exception {
+    return run(
+        3,
+        TcpContracts.Communicator.class,
+        TcpContracts.Reducer.class,
+        TcpContracts.Compression.class,
+        TcpContracts.GroupedCalls.class,
+        TcpContracts.Deadlock.class,
+        TcpContracts.Buckets.class,
+        TcpContracts.Hook.class,
+        TcpContracts.Sharded.class,
+        TcpContracts.Averages.class);
+  }
+
+  @TestFactory
+  List<DynamicTest> partsOfASyncHoldOnFourRanks() throws Exception {
+    return run(4, TcpContracts.Groups.class);
+  }
+
+  @TestFactory
+  List<DynamicTest> randomCallsHold() throws Exception {
+    return run(3, TcpContracts.Soak.class);
+  }
+
+  private List<DynamicTest> run(int size, Class<?>... contracts)
+      throws IOException, InterruptedException {
+    List<String> arguments = new ArrayList<>(List.of(folder.toString()));
+    for (Class<?> contract : contracts) {
+      arguments.add(contract.getName());
+    }
+    List<String> options =
+        List.of("-XX:TieredStopAtLevel=4", "-Xms192m", "-Xmx192m", "-XX:MaxDirectMemorySize=1g");
+    List<Ranks.Result> job =
+        Ranks.run(size, options, RankMain.class, arguments.toArray(String[]::new));
+    Map<String, List<String>> failures = new LinkedHashMap<>();
+    for (int rank = 0; rank < size; rank++) {
+      Path file = folder.resolve("rank-" + rank);
+      assertTrue(Files.exists(file), () -> "a rank did not finish:\n" + job);
+      for (String line : Files.readAllLines(file)) {
+        String name = line.substring(5, line.indexOf(" | "));
+        List<String> causes = failures.computeIfAbsent(name, k -> new ArrayList<>());
+        if (line.startsWith("FAIL")) {
+          causes.add("rank " + rank + line.substring(line.indexOf(" | ")));
+        }
+      }
+    }
+    assertFalse(failures.isEmpty(), () -> "" + job);
+    List<DynamicTest> tests = new ArrayList<>();
+    failures.forEach(
+        (name, causes) ->
+            tests.add(dynamicTest(name, () -> assertTrue(causes.isEmpty(), () -> "" + causes))));
+    for (Ranks.Result rank : job) {
+      tests.add(dynamicTest("a rank ends well", () -> assertEquals(0, rank.exitCode(), "" + job)));
+    }
+    return tests;
+  }
+}

@@ -1,0 +1,133 @@
+package org.gradientsync.tcp;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Locale;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+
+/** What the ranks of {@link Ranks} run. The first argument selects a program. */
+final class Programs {
+  private Programs() {}
+
+  public static void main(String[] args) throws Exception {
+    switch (args[0]) {
+      case "average" -> average(1);
+      case "average-much" -> average(100_000);
+      case "leave" -> GradientSync.create().average(new float[1000]);
+      case "throw" ->
+          loseOne(
+              () -> {
+                throw new IllegalStateException("the data ran out");
+              });
+      case "kill" ->
+          loseOne(
+              () -> {
+                long self = ProcessHandle.current().pid();
+                new ProcessBuilder("kill", "-KILL", "" + self).start().waitFor();
+              });
+      case "exit" -> loseOne(() -> System.exit(3));
+      case "return" -> loseOne(() -> {});
+      case "unavailable" -> unavailable();
+      case "go-on" -> goOn(Integer.parseInt(args[1]));
+      case "time" -> time(Integer.parseInt(args[1]), Integer.parseInt(args[2]), args[3]);
+      default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private interface Task {
+    void run() throws Exception;
+  }
+
+  private static void average(int count) {
+    try (GradientSync sync = GradientSync.create()) {
+      float[] value = new float[count];
+      Arrays.fill(value, sync.rank());
+      sync.average(value);
+      System.out.println(
+          "rank "
+              + sync.rank()
+              + " of "
+              + sync.size()
+              + ", local "
+              + sync.localRank()
+              + " of "
+              + sync.localSize()
+              + ": "
+              + sync.reducer()
+              + ", average "
+              + value[0]);
+    }
+  }
+
+  private static void loseOne(Task task) throws Exception {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(60)).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 1_000_000)) {
+      for (int i = 0; ; i++) {
+        if (i == 3 && sync.rank() == 1) {
+          task.run();
+          return;
+        }
+        sync.average(buffer);
+      }
+    }
+  }
+
+  private static void unavailable() {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(6)).create()) {
+      System.out.println("created " + sync.rank());
+    } catch (GradientSyncException e) {
+      System.out.println("caught " + e.getMessage());
+    }
+  }
+
+  /** Averages many times, and checks each result. */
+  private static void goOn(int times) throws Exception {
+    try (GradientSync sync = GradientSync.builder().reducer("tcp").create()) {
+      System.out.println("ready");
+      float[] values = new float[30_000];
+      for (int i = 0; i < times; i++) {
+        Arrays.fill(values, sync.rank() + i);
+        sync.average(values);
+        float expected = (sync.size() - 1) / 2f + i;
+        for (float value : values) {
+          if (value != expected) {
+            throw new IllegalStateException("wrong: " + value + ", expected=" + expected);
+          }
+        }
+        Thread.sleep(2);
+      }
+      System.out.println("averaged");
+    }
+  }
+
+  /** Prints the median time of an average. */
+  private static void time(int bytes, int times, String reducer) {
+    try (GradientSync sync =
+            GradientSync.builder()
+                .reducer(reducer)
+                .device("host")
+                .set("dev.rendezvous", System.getProperty("rendezvous", ""))
+                .create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, bytes / 4)) {
+      long[] nanos = new long[times];
+      for (int i = -times / 2; i < times; i++) {
+        sync.barrier();
+        long start = System.nanoTime();
+        sync.average(buffer);
+        nanos[Math.max(i, 0)] = System.nanoTime() - start;
+      }
+      Arrays.sort(nanos);
+      if (sync.rank() == 0) {
+        System.out.printf(
+            Locale.ROOT,
+            "%d bytes: median %.1f us, best %.1f us%n",
+            bytes,
+            nanos[times / 2] / 1e3,
+            nanos[0] / 1e3);
+      }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** Starts a Java program as the ranks of a job, each with its variables. */
+final class Ranks {
+  /** The time after which a job counts as hanging. */
+  static final long SECONDS = 240;
+
+  static final String SECRET = "of the tests";
+
+  /** How a rank has ended. */
+  record Result(int exitCode, String output) {
+    /** Checks that the output contains a text, and returns this result. */
+    Result expect(String text) {
+      assertTrue(output.contains(text), () -> "no '" + text + "' in the output:\n" + output);
+      return this;
+    }
+  }
+
+  private final int port;
+  private final List<Process> processes = new ArrayList<>();
+  private final List<Path> outputs = new ArrayList<>();
+
+  private Ranks(int port) {
+    this.port = port;
+  }
+
+  /** Runs a class on some ranks, and waits for the end of all. */
+  static List<Result> run(int size, List<String> options, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    Ranks ranks = prepare();
+    for (int rank = 0; rank < size; rank++) {
+      ranks.start(ranks.variables(rank, size), options, main, arguments);
+    }
+    return ranks.await();
+  }
+
+  /** A job with a port of its own, and no ranks yet. */
+  static Ranks prepare() throws IOException {
+    return new Ranks(freePort());
+  }
+
+  static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  int port() {
+    return port;
+  }
+
+  /** The variables of a rank, to be changed. */
+  Map<String, String> variables(int rank, int size) {
+    Map<String, String> variables = new LinkedHashMap<>();
+    variables.put("RANK", Integer.toString(rank));
+    variables.put("WORLD_SIZE", Integer.toString(size));
+    variables.put("MASTER_ADDR", "127.0.0.1");
+    variables.put("MASTER_PORT", Integer.toString(port));
+    variables.put("GRADIENTSYNC_SECRET", SECRET);
+    return variables;
+  }
+
+  /** Starts one rank. */
+  void start(
+      Map<String, String> variables, List<String> options, Class<?> main, String... arguments)
+      throws IOException {
+    start(variables, command(options, main, arguments));
+  }
+
+  /** The command of a rank. */
+  static List<String> command(List<String> options, Class<?> main, String... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    if (options.stream().noneMatch(o -> o.startsWith("-Dgradientsync.reports"))) {
+      command.add("-Dgradientsync.reports=off");
+    }
+    command.add("-XX:+UseSerialGC"); // several JVMs share few cores
+    if (options.stream().noneMatch(o -> o.startsWith("-XX:TieredStopAtLevel"))) {
+      command.add("-XX:TieredStopAtLevel=1"); // most jobs are too short for C2
+    }
+    command.addAll(options);
+    command.add(main.getName());
+    command.addAll(List.of(arguments));
+    return command;
+  }
+
+  /** Starts any command. */
+  void start(Map<String, String> variables, List<String> command) throws IOException {
+    Path output = Files.createTempFile("rank", ".log");
+    ProcessBuilder builder =
+        new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
+    builder.environment().putAll(variables);
+    outputs.add(output);
+    Process process = builder.start();
+    process.getOutputStream().close();
+    processes.add(process);
+  }
+
+  /** Waits for all that were started. */
+  List<Result> await() throws IOException, InterruptedException {
+    List<Result> results = new ArrayList<>();
+    long start = System.nanoTime();
+    boolean ended = true;
+    for (int i = 0; i < processes.size(); i++) {
+      Process process = processes.get(i);
+      long left = TimeUnit.SECONDS.toNanos(SECONDS) - (System.nanoTime() - start);
+      if (!process.waitFor(Math.max(left, 1), TimeUnit.NANOSECONDS)) {
+        ended = false;
+        process.destroyForcibly().waitFor();
+      }
+      results.add(
+          new Result(
+              process.exitValue(), Files.readString(outputs.get(i), StandardCharsets.UTF_8)));
+      Files.delete(outputs.get(i));
+    }
+    assertTrue(ended, () -> "the job hangs: " + results);
+    return results;
+  }
+}

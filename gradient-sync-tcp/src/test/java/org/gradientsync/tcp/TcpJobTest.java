@@ -1,0 +1,339 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.UnavailableException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+
+/** Tests jobs whose ranks are threads of this JVM: how they start, end, and keep others out. */
+@Execution(ExecutionMode.SAME_THREAD)
+class TcpJobTest {
+  private static float average(GradientSync.Builder builder, float value) {
+    try (GradientSync sync = builder.create()) {
+      float[] values = new float[100_000];
+      Arrays.fill(values, value);
+      sync.average(values);
+      return values[values.length - 1];
+    }
+  }
+
+  @Test
+  void ranksOfOneProcessAverageAndJoinAnotherJobAfterwards() throws Exception {
+    int port = Ranks.freePort();
+    for (int job = 0; job < 3; job++) {
+      List<Float> all =
+          ThreadRanks.run(
+              port, 3, (rank, builder) -> average(builder.reducer("tcp"), (float) rank));
+      assertEquals(List.of(1f, 1f, 1f), all);
+    }
+  }
+
+  @Test
+  void aJobThatHasFailedDoesNotKeepItsProcessFromTheNext() throws Exception {
+    int port = Ranks.freePort();
+    List<String> lost =
+        ThreadRanks.run(
+            port,
+            3,
+            (rank, builder) -> {
+              try (GradientSync sync = builder.reducer("tcp").create()) {
+                sync.barrier();
+                if (rank == 1) {
+                  return "left";
+                }
+                sync.barrier();
+                return "no exception";
+              } catch (GradientSyncException e) {
+                return e.getMessage();
+              }
+            });
+    assertTrue(lost.get(0).contains("has left"), lost::toString);
+    assertTrue(lost.get(2).contains("has left"), lost::toString);
+    assertEquals(
+        List.of(0.5f, 0.5f),
+        ThreadRanks.run(port, 2, (rank, builder) -> average(builder, (float) rank)));
+  }
+
+  private static List<String> failures(int port, int size, ThreadRanks.Task<Void> task)
+      throws Exception {
+    return ThreadRanks.run(
+        port,
+        size,
+        (rank, builder) -> {
+          try {
+            task.run(rank, builder.timeout(Duration.ofSeconds(4)));
+            return "";
+          } catch (GradientSyncException e) {
+            return e.getClass().getSimpleName() + ": " + e.getMessage();
+          }
+        });
+  }
+
+  private static void requireAll(List<String> texts, String part) {
+    texts.forEach(text -> assertTrue(text.contains(part) && !text.contains("\n"), texts::toString));
+  }
+
+  @Test
+  void twoRanksWithOneNumberAreNamed() throws Exception {
+    int port = Ranks.freePort();
+    List<String> texts =
+        failures(
+            port,
+            3,
+            (rank, builder) -> {
+              if (rank == 2) { // the same coordinates would be the same rank of this process
+                builder.set("tcp.rank", "1").set("tcp.master", "localhost:" + port);
+              }
+              builder.create().close();
+              return null;
+            });
+    assertTrue(
+        texts.get(0).contains("two ranks have the same number: rank 1 is "), texts::toString);
+    assertTrue(texts.stream().filter(t -> t.contains("same number")).count() >= 2, texts::toString);
+  }
+
+  @Test
+  void ranksThatExpectOtherNumbersAreNamed() throws Exception {
+    requireAll(
+        failures(
+            Ranks.freePort(),
+            2,
+            (rank, builder) -> {
+              builder.set("tcp.size", rank == 0 ? "2" : "3").create().close();
+              return null;
+            }),
+        "the ranks expect different numbers of ranks: rank 0 expects 2, rank 1 (");
+  }
+
+  @Test
+  void anotherSecretIsNamedOnAllRanks() throws Exception {
+    List<String> texts =
+        failures(
+            Ranks.freePort(),
+            2,
+            (rank, builder) -> {
+              builder.set("tcp.secret", "of rank " + rank).create().close();
+              return null;
+            });
+    assertTrue(texts.get(1).contains("rank 0 has another secret"), texts::toString);
+    assertTrue(texts.get(0).contains("missing=rank 1; 1 connections had another"), texts::toString);
+  }
+
+  @Test
+  void aMasterThatNeverComesIsNamed() throws Exception {
+    int port = Ranks.freePort();
+    List<String> texts =
+        failures(
+            port,
+            1,
+            (rank, builder) -> {
+              builder.set("tcp.rank", "1").set("tcp.size", "2").create().close();
+              return null;
+            });
+    requireAll(texts, "timed out: rank 0 does not take this rank at 127.0.0.1:" + port);
+  }
+
+  @Test
+  void aPortInUseIsNamed() throws Exception {
+    try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      List<String> texts =
+          failures(
+              other.getLocalPort(),
+              1,
+              (rank, builder) -> {
+                builder.set("tcp.size", "2").create().close();
+                return null;
+              });
+      requireAll(texts, "rank 0 cannot listen at the job's port");
+    }
+  }
+
+  @Test
+  void aJobThatOthersCanReachNeedsASecret() throws Exception {
+    requireAll(
+        failures(
+            Ranks.freePort(),
+            2,
+            (rank, builder) -> {
+              builder.set("tcp.secret", "").set("tcp.master", "192.0.2.1:29500").create().close();
+              return null;
+            }),
+        "set GRADIENTSYNC_SECRET");
+  }
+
+  @Test
+  void anotherProtocolIsNamed() throws Exception {
+    int port = Ranks.freePort();
+    List<String> texts =
+        ThreadRanks.run(
+            port,
+            2,
+            (rank, builder) -> {
+              if (rank == 0) {
+                try {
+                  builder.timeout(Duration.ofSeconds(4)).create().close();
+                  return "created";
+                } catch (GradientSyncException e) {
+                  return e.getMessage();
+                }
+              }
+              return helloOf(port, Handshake.PROTOCOL + 1);
+            });
+    assertTrue(texts.get(1).contains("different versions"), texts::toString);
+    assertTrue(texts.get(0).contains("missing=rank 1"), texts::toString);
+  }
+
+  private static String helloOf(int port, int protocol) throws Exception {
+    OutgoingHandshake other = new OutgoingHandshake(new Handshake("x"), null, protocol);
+    Handshake.Hello hello =
+        new Handshake.Hello(
+            true, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
+    for (int i = 0; i < 100; i++) {
+      try {
+        other.connect(new InetSocketAddress("127.0.0.1", port), hello).close();
+        return "connected";
+      } catch (UnavailableException e) {
+        return e.getMessage();
+      } catch (IOException e) {
+        Thread.sleep(20); // rank 0 is about to listen
+      }
+    }
+    return "never";
+  }
+
+  /** Whom strangers connect to while a job averages. */
+  private interface Stranger {
+    void call(int port, Random random) throws Exception;
+  }
+
+  private static void averagesBeside(Stranger stranger) throws Exception {
+    int port = Ranks.freePort();
+    AtomicBoolean over = new AtomicBoolean();
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    Thread outside =
+        new Thread(
+            () -> {
+              Random random = new Random(7);
+              while (!over.get()) {
+                try {
+                  stranger.call(port, random);
+                } catch (IOException e) {
+                  Thread.yield(); // refused, or dropped
+                } catch (Exception | AssertionError e) {
+                  failure.set(e);
+                }
+              }
+            });
+    outside.start();
+    try {
+      List<Float> sums =
+          ThreadRanks.run(
+              port,
+              3,
+              (rank, builder) -> {
+                float sum = 0;
+                try (GradientSync sync = builder.reducer("tcp").create()) {
+                  for (int i = 0; i < 200; i++) {
+                    float[] values = new float[20_000];
+                    Arrays.fill(values, rank);
+                    sync.average(values);
+                    sum += values[i];
+                  }
+                }
+                return sum;
+              });
+      assertEquals(List.of(200f, 200f, 200f), sums);
+    } finally {
+      over.set(true);
+      outside.join();
+    }
+    assertNull(failure.get());
+  }
+
+  @Test
+  void garbageDoesNotDisturbAJob() throws Exception {
+    averagesBeside(
+        (port, random) -> {
+          byte[] garbage = new byte[random.nextInt(3000)];
+          random.nextBytes(garbage);
+          try (Socket socket = new Socket("127.0.0.1", port)) {
+            socket.getOutputStream().write(garbage);
+          }
+        });
+  }
+
+  @Test
+  void alteredHandshakesDoNotDisturbAJob() throws Exception {
+    averagesBeside(
+        (port, random) -> {
+          Handshake.Hello hello =
+              new Handshake.Hello(
+                  random.nextBoolean(),
+                  random.nextInt(4),
+                  3,
+                  random.nextInt(3),
+                  new byte[Handshake.JOB],
+                  Handshake.random(Handshake.NONCE));
+          byte[] first = hello.encode(Handshake.PROTOCOL);
+          for (int i = random.nextInt(3); i > 0; i--) {
+            first[random.nextInt(first.length)] ^= (byte) (1 << random.nextInt(8));
+          }
+          byte[] proof = Handshake.random(Handshake.PROOF);
+          try (Socket socket = new Socket("127.0.0.1", port)) {
+            OutputStream out = socket.getOutputStream();
+            out.write(
+                first, 0, random.nextInt(4) == 0 ? random.nextInt(first.length) : first.length);
+            out.write(proof);
+            out.write(new byte[Member.BYTES]);
+            socket.setSoTimeout(200);
+            byte[] answer = new byte[Handshake.CHALLENGE + Handshake.ANSWER];
+            int read = socket.getInputStream().readNBytes(answer, 0, answer.length);
+            if (read == answer.length) {
+              int status = ByteBuffer.wrap(answer).getInt(Handshake.CHALLENGE);
+              assertEquals(Handshake.OTHER_SECRET, status);
+            }
+          }
+        });
+  }
+
+  @Test
+  void manyConnectionsThatStayDoNotDisturbAJob() throws Exception {
+    List<SocketChannel> open = new ArrayList<>();
+    try {
+      averagesBeside(
+          (port, random) -> {
+            SocketChannel channel = SocketChannel.open(new InetSocketAddress("127.0.0.1", port));
+            open.add(channel);
+            channel.write(ByteBuffer.wrap(new byte[] {0x47})); // the first byte of a hello
+            if (open.size() > 500) {
+              open.remove(0).close();
+            }
+          });
+    } finally {
+      for (SocketChannel channel : open) {
+        channel.close();
+      }
+    }
+  }
+}

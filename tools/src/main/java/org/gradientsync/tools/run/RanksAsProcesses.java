@@ -1,0 +1,197 @@
+package org.gradientsync.tools.run;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.gradientsync.core.backend.Signals;
+import org.gradientsync.tools.program.ChildProcess;
+
+/**
+ * The launcher of ranks that find each other over TCP: starts those of one node, with the variables
+ * that gradient-sync-tcp reads. Tags each line with its rank. When a rank fails, it waits a moment
+ * for the others, which report that, ends them, and exits with that rank's code.
+ */
+public final class RanksAsProcesses {
+  private static final String SECRET = "GRADIENTSYNC_SECRET";
+  private static final int SECRET_BYTES = 32;
+  private static final long REPORT_SECONDS = 10;
+  private static final long PATIENCE_SECONDS = 10;
+  private static final int TERMINATED = 128 + 15;
+
+  private final int size;
+  private final int localSize;
+  private final int node;
+  private final String host;
+  private final String port;
+  private final String secret;
+  private final List<String> command;
+  private final List<Process> processes = new ArrayList<>();
+  private final List<Thread> outputs = new ArrayList<>();
+
+  private RanksAsProcesses(int size, int nodes, int node, String master, List<String> command)
+      throws IOException {
+    this.size = size;
+    this.node = node;
+    this.command = command;
+    localSize = size / nodes;
+    int colon = master.lastIndexOf(':');
+    host = colon < 0 ? "127.0.0.1" : master.substring(0, colon);
+    port = colon < 0 ? Integer.toString(freePort()) : master.substring(colon + 1);
+    String given = System.getenv(SECRET);
+    secret = given == null && nodes == 1 ? newSecret() : given;
+  }
+
+  /**
+   * Runs the ranks of this node, and ends the JVM.
+   *
+   * @param args the numbers of ranks and of nodes, this node's number, the master or {@code -}, and
+   *     the command of a rank
+   */
+  public static void main(String[] args) throws IOException, InterruptedException {
+    RanksAsProcesses ranks =
+        new RanksAsProcesses(
+            Integer.parseInt(args[0]),
+            Integer.parseInt(args[1]),
+            Integer.parseInt(args[2]),
+            args[3].equals("-") ? "" : args[3],
+            List.of(Arrays.copyOfRange(args, 4, args.length)));
+    int code = ranks.run();
+    System.exit(code);
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  private static String newSecret() {
+    byte[] random = new byte[SECRET_BYTES];
+    new SecureRandom().nextBytes(random);
+    return HexFormat.of().formatHex(random);
+  }
+
+  private int run() throws IOException, InterruptedException {
+    BlockingQueue<Process> ended = new LinkedBlockingQueue<>();
+    Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
+    try {
+      for (String name : List.of("USR1", "USR2")) {
+        Signals.handle(name, () -> forward(name));
+      }
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("signals cannot be handled: " + e, e);
+    }
+    for (int local = 0; local < localSize; local++) {
+      Process process = start(local);
+      process.onExit().thenAccept(ended::add);
+    }
+    int failure = 0;
+    for (int running = localSize; running > 0; running--) {
+      Process process = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
+      if (process == null) {
+        break; // the others do not end by themselves
+      }
+      int code = process.exitValue();
+      // A rank that aborts the job ends the others by SIGTERM, and its own code says more.
+      failure = failure == 0 || failure == TERMINATED && code != 0 ? code : failure;
+    }
+    end();
+    for (Thread output : outputs) {
+      output.join(TimeUnit.SECONDS.toMillis(2)); // what a rank has left behind may keep it open
+    }
+    return failure;
+  }
+
+  private Process start(int local) throws IOException {
+    int rank = node * localSize + local;
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.redirectInput(
+        rank == 0
+            ? ProcessBuilder.Redirect.INHERIT
+            : ProcessBuilder.Redirect.from(new File("/dev/null")));
+    Map<String, String> environment = builder.environment();
+    environment.put("RANK", Integer.toString(rank));
+    environment.put("WORLD_SIZE", Integer.toString(size));
+    environment.put("LOCAL_RANK", Integer.toString(local));
+    environment.put("LOCAL_WORLD_SIZE", Integer.toString(localSize));
+    environment.put("MASTER_ADDR", host);
+    environment.put("MASTER_PORT", port);
+    if (secret != null) {
+      environment.put(SECRET, secret);
+    }
+    Process process = builder.start();
+    synchronized (processes) {
+      processes.add(process);
+    }
+    copy(rank, process.getInputStream(), System.out);
+    copy(rank, process.getErrorStream(), System.err);
+    return process;
+  }
+
+  /** Copies whole lines. The bytes of any charset pass through unchanged. */
+  private void copy(int rank, InputStream in, PrintStream to) {
+    PrintStream out = new PrintStream(to, false, StandardCharsets.ISO_8859_1);
+    String tag = PrefixedOutput.HYDRA_PATTERN.replace("%r", Integer.toString(rank));
+    Thread thread =
+        new Thread(
+            () -> {
+              try (BufferedReader lines =
+                  new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
+                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                  synchronized (to) { // whole lines of all ranks
+                    out.print(tag + line + "\n");
+                    out.flush();
+                  }
+                }
+              } catch (IOException e) {
+                out.flush(); // the rank has been ended
+              }
+            },
+            "output-" + rank);
+    thread.setDaemon(true);
+    thread.start();
+    outputs.add(thread);
+  }
+
+  private List<Process> running() {
+    synchronized (processes) {
+      return processes.stream().filter(Process::isAlive).toList();
+    }
+  }
+
+  private void forward(String signal) {
+    for (Process process : running()) {
+      ChildProcess.ask("sh", "-c", "kill -" + signal + " " + process.pid());
+    }
+  }
+
+  /** Ends the ranks that run, by SIGTERM at first. */
+  private void end() {
+    running().forEach(Process::destroy);
+    long start = System.nanoTime();
+    try {
+      while (!running().isEmpty()
+          && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
+        Thread.sleep(20);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    running().forEach(Process::destroyForcibly);
+  }
+}
