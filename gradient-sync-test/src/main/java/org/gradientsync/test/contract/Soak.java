@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -17,6 +18,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SparseRows;
 
 /**
  * One rank of a soak test: random calls on several syncs, each checked. All ranks draw the same
@@ -139,6 +141,8 @@ final class Soak implements AutoCloseable {
         buckets(any());
       } else if (choice < 74) {
         twoThreads();
+      } else if (choice < 77) {
+        sparseRows();
       } else if (choice < 94) {
         openOrClose();
       } else if (choice < 99) {
@@ -230,6 +234,31 @@ final class Soak implements AutoCloseable {
       sync.reduceScatter(all, part, counts, op);
       check(Numbers.reduced(type, op, ranks, data + first, count), part, op);
     }
+  }
+
+  /** Averages some rows of a table, another number on each rank, and the whole table. */
+  private void sparseRows() {
+    if (open.isEmpty()) {
+      open();
+    }
+    // not the first sync: what it keeps for arrays of other lengths would count as a leak
+    GradientSync sync = open.get(shared.nextInt(open.size()));
+    int rows = shared.nextInt(1, 300);
+    int width = shared.nextInt(1, 20);
+    long[] indices = own.longs(own.nextInt(2 * rows), 0, rows).toArray(); // some several times
+    float[] elements = new float[indices.length * width];
+    float[] table = new float[rows * width];
+    for (int i = 0; i < elements.length; i++) {
+      elements[i] = own.nextFloat() - 0.5F;
+      table[(int) indices[i / width] * width + i % width] += elements[i];
+    }
+    SparseRows average = sync.average(new SparseRows(rows, width, indices, elements));
+    sync.average(table);
+    float[] found = new float[table.length];
+    for (int i = 0; i < average.elements().length; i++) {
+      found[(int) average.indices()[i / width] * width + i % width] = average.elements()[i];
+    }
+    require(Arrays.equals(table, found), "wrong average of rows, rows=" + rows);
   }
 
   /** Starts averages, of which some are waited for. */
@@ -349,13 +378,16 @@ final class Soak implements AutoCloseable {
     int data = shared.nextInt(1 << 20);
     boolean overlap = shared.nextBoolean();
     int left = shared.nextInt(3 * MODEL.size()); // out by all ranks, if there is one
-    try (GradientBuckets buckets =
+    GradientBuckets.Builder builder =
         GradientBuckets.builder(sync, MODEL)
             .firstBucketBytes(4_000)
             .bucketBytes(12_000)
             .overlap(overlap)
-            .missing(GradientBuckets.Missing.SKIP)
-            .build()) {
+            .missing(GradientBuckets.Missing.SKIP);
+    if (shared.nextInt(3) == 0) {
+      builder.hook(bucket -> bucket.sync().average(bucket.gradients()));
+    }
+    try (GradientBuckets buckets = builder.build()) {
       List<Integer> order = new ArrayList<>();
       for (int i = 0; i < MODEL.size(); i++) {
         order.add(i);
