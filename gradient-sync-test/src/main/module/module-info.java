@@ -8,6 +8,7 @@ module org.gradientsync.test {
   requires transitive org.junit.jupiter.params;
   requires java.management;
   requires jdk.management;
+  requires static org.junit.platform.launcher; // RankTests
 
   exports org.gradientsync.test.contract;
   exports org.gradientsync.test.example;

@@ -1,6 +1,7 @@
 package org.gradientsync.mpi;
 
 import org.gradientsync.test.contract.AveragesContract;
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
@@ -10,6 +11,6 @@ import org.gradientsync.test.contract.RankRunner;
 class MpiAveragesContract extends AveragesContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new ProcessRunner("mpi");
   }
 }

@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 
@@ -10,6 +11,6 @@ import org.gradientsync.test.contract.ReducerContract;
 class MpiReducerContract extends ReducerContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi", "messages");
+    return new ProcessRunner("mpi", "messages");
   }
 }

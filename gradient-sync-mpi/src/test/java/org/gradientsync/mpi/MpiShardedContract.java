@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ShardedContract;
 
@@ -10,6 +11,6 @@ import org.gradientsync.test.contract.ShardedContract;
 class MpiShardedContract extends ShardedContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi");
+    return new ProcessRunner("mpi");
   }
 }

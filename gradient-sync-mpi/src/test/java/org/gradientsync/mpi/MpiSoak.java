@@ -1,5 +1,6 @@
 package org.gradientsync.mpi;
 
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 
@@ -11,6 +12,6 @@ class MpiSoak extends SoakContract {
 
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("mpi", "messages");
+    return new ProcessRunner("mpi", "messages");
   }
 }

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.test.contract.RankTests;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DynamicNode;
@@ -60,7 +61,7 @@ class MpichIT {
     }
     List<String> command = new ArrayList<>(List.of(LAUNCHER, "-np", "3"));
     command.addAll(
-        Mpirun.java(Mpirun.withoutMpiJar(), RankMain.class, arguments.toArray(String[]::new)));
+        Mpirun.java(Mpirun.withoutMpiJar(), RankTests.class, arguments.toArray(String[]::new)));
     return RankJob.report(3, folder, Mpirun.execute(command, Map.of(), Mpirun.SECONDS));
   }
 

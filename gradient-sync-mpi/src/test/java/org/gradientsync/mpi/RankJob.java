@@ -1,17 +1,15 @@
 package org.gradientsync.mpi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.test.contract.RankTests;
 import org.junit.jupiter.api.DynamicContainer;
 import org.junit.jupiter.api.DynamicTest;
 
@@ -19,7 +17,7 @@ import org.junit.jupiter.api.DynamicTest;
 final class RankJob {
   private RankJob() {}
 
-  /** Runs the classes with {@link RankMain}, and waits for the end. */
+  /** Runs the classes with {@link RankTests}, and waits for the end. */
   static DynamicContainer run(
       Path folder,
       int ranks,
@@ -38,13 +36,13 @@ final class RankJob {
             seconds,
             environment,
             jvmOptions,
-            RankMain.class,
+            RankTests.class,
             arguments.toArray(String[]::new));
     return report(ranks, results, job);
   }
 
   /**
-   * Reports what {@link RankMain} has written.
+   * Reports what {@link RankTests} has written.
    *
    * @param results its first argument
    */
@@ -54,23 +52,7 @@ final class RankJob {
 
   private static List<DynamicTest> tests(int ranks, Path results, Mpirun.Result job)
       throws IOException {
-    Map<String, List<String>> failures = new LinkedHashMap<>();
-    for (int rank = 0; rank < ranks; rank++) {
-      Path file = results.resolve("rank-" + rank);
-      assertTrue(Files.exists(file), () -> "a rank did not finish:\n" + job.output());
-      for (String line : Files.readAllLines(file)) {
-        String name = line.substring(5, line.indexOf(" | "));
-        List<String> causes = failures.computeIfAbsent(name, k -> new ArrayList<>());
-        if (line.startsWith("FAIL")) {
-          causes.add("rank " + rank + line.substring(line.indexOf(" | ")));
-        }
-      }
-    }
-    assertFalse(failures.isEmpty(), job.output());
-    List<DynamicTest> tests = new ArrayList<>();
-    failures.forEach(
-        (name, causes) ->
-            tests.add(dynamicTest(name, () -> assertTrue(causes.isEmpty(), () -> "" + causes))));
+    List<DynamicTest> tests = RankTests.report(results, ranks, job.output());
     tests.add(
         dynamicTest("the job ends well", () -> assertEquals(0, job.exitCode(), job.output())));
     return tests;

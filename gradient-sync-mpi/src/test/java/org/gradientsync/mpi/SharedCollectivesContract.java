@@ -1,12 +1,13 @@
 package org.gradientsync.mpi;
 
 import org.gradientsync.test.contract.CollectivesContract;
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 
 /** Collectives, run by {@link ContractsIT} in each rank of an mpirun job. */
 class SharedCollectivesContract extends CollectivesContract {
   @Override
   protected RankRunner runner() {
-    return new MpiRunner("shared");
+    return new ProcessRunner("shared");
   }
 }

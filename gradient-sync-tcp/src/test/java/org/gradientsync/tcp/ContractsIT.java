@@ -1,17 +1,13 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
+import org.gradientsync.test.contract.RankTests;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
@@ -67,24 +63,8 @@ class ContractsIT {
     List<String> options =
         List.of("-XX:TieredStopAtLevel=4", "-Xms192m", "-Xmx192m", "-XX:MaxDirectMemorySize=1g");
     List<Ranks.Result> job =
-        Ranks.run(size, options, RankMain.class, arguments.toArray(String[]::new));
-    Map<String, List<String>> failures = new LinkedHashMap<>();
-    for (int rank = 0; rank < size; rank++) {
-      Path file = folder.resolve("rank-" + rank);
-      assertTrue(Files.exists(file), () -> "a rank did not finish:\n" + job);
-      for (String line : Files.readAllLines(file)) {
-        String name = line.substring(5, line.indexOf(" | "));
-        List<String> causes = failures.computeIfAbsent(name, k -> new ArrayList<>());
-        if (line.startsWith("FAIL")) {
-          causes.add("rank " + rank + line.substring(line.indexOf(" | ")));
-        }
-      }
-    }
-    assertFalse(failures.isEmpty(), () -> "" + job);
-    List<DynamicTest> tests = new ArrayList<>();
-    failures.forEach(
-        (name, causes) ->
-            tests.add(dynamicTest(name, () -> assertTrue(causes.isEmpty(), () -> "" + causes))));
+        Ranks.run(size, options, RankTests.class, arguments.toArray(String[]::new));
+    List<DynamicTest> tests = RankTests.report(folder, size, "" + job);
     for (Ranks.Result rank : job) {
       tests.add(dynamicTest("a rank ends well", () -> assertEquals(0, rank.exitCode(), "" + job)));
     }

@@ -9,6 +9,7 @@ import org.gradientsync.test.contract.DeadlockContract;
 import org.gradientsync.test.contract.GroupedCallsContract;
 import org.gradientsync.test.contract.GroupsContract;
 import org.gradientsync.test.contract.HookContract;
+import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 import org.gradientsync.test.contract.ShardedContract;
@@ -22,7 +23,7 @@ final class TcpContracts {
   static class Averages extends AveragesContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -30,7 +31,7 @@ final class TcpContracts {
   static class Buckets extends BucketsContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -38,7 +39,7 @@ final class TcpContracts {
   static class Collectives extends CollectivesContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -46,7 +47,7 @@ final class TcpContracts {
   static class Communicator extends CommunicatorContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -54,7 +55,7 @@ final class TcpContracts {
   static class Compression extends CompressionContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -62,7 +63,7 @@ final class TcpContracts {
   static class Deadlock extends DeadlockContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -70,7 +71,7 @@ final class TcpContracts {
   static class GroupedCalls extends GroupedCallsContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -78,7 +79,7 @@ final class TcpContracts {
   static class Groups extends GroupsContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -86,7 +87,7 @@ final class TcpContracts {
   static class Hook extends HookContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -94,7 +95,7 @@ final class TcpContracts {
   static class Reducer extends ReducerContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -102,7 +103,7 @@ final class TcpContracts {
   static class Sharded extends ShardedContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp");
+      return new ProcessRunner("tcp");
     }
   }
 
@@ -110,7 +111,7 @@ final class TcpContracts {
   static class SharedReducer extends ReducerContract {
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("shared");
+      return new ProcessRunner("shared");
     }
   }
 
@@ -124,7 +125,7 @@ final class TcpContracts {
 
     @Override
     protected RankRunner runner() {
-      return new TcpRunner("tcp", "messages");
+      return new ProcessRunner("tcp", "messages");
     }
   }
 }

@@ -1,7 +1,9 @@
 /**
  * What every backend must do, as tests. A backend extends the classes and gives a {@link
  * org.gradientsync.test.contract.RankRunner} that starts its ranks; {@link
- * org.gradientsync.test.contract.LocalRunner} is the one for threads.
+ * org.gradientsync.test.contract.LocalRunner} is the one for threads, {@link
+ * org.gradientsync.test.contract.ProcessRunner} that for processes, in which {@link
+ * org.gradientsync.test.contract.RankTests} runs the classes.
  *
  * <p>{@link org.gradientsync.test.contract.ReducerContract} tests a reducer, above all its bits,
  * and {@link org.gradientsync.test.contract.AveragesContract} averages of arrays. {@link
