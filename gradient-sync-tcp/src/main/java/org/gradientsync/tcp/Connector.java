@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.nio.channels.SocketChannel;
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -178,7 +177,6 @@ final class Connector implements AutoCloseable {
 
   @Override
   public void close() {
-    ExecutorService all = threads;
-    all.shutdownNow();
+    threads.shutdownNow();
   }
 }

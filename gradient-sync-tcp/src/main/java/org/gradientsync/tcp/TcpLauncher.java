@@ -23,8 +23,16 @@ public final class TcpLauncher implements Launcher {
   private static final int OF_BUILDER = 200;
   private static final int OF_ENVIRONMENT = 50;
 
-  private static final Map<Coordinates, TcpTransport> JOINED = new HashMap<>();
-  private static final Map<Coordinates, Object> LOCKS = new HashMap<>();
+  private static final Map<Coordinates, Rank> RANKS = new HashMap<>();
+
+  /** A rank of this process. Its lock is held while it joins its job. */
+  private static final class Rank {
+    private volatile TcpTransport transport; // null before it has joined
+
+    boolean isClosed() {
+      return transport != null && transport.isClosed();
+    }
+  }
 
   /** For the service loader. */
   public TcpLauncher() {}
@@ -53,23 +61,19 @@ public final class TcpLauncher implements Launcher {
   @Override
   public Transport connect(Settings settings) {
     Coordinates own = Coordinates.of(settings, LauncherVariables.environment());
-    Object lock;
-    synchronized (LOCKS) {
-      lock = LOCKS.computeIfAbsent(own, key -> new Object());
+    Rank rank;
+    synchronized (RANKS) {
+      RANKS.values().removeIf(Rank::isClosed);
+      rank = RANKS.computeIfAbsent(own, key -> new Rank());
     }
-    synchronized (lock) { // other ranks of this process join at the same time
-      TcpTransport transport;
-      synchronized (JOINED) {
-        JOINED.values().removeIf(TcpTransport::isClosed);
-        transport = JOINED.get(own);
-      }
-      if (transport == null) {
-        transport = new TcpTransport(new JobStart(own, settings.timeouts()).join());
-        synchronized (JOINED) {
-          JOINED.put(own, transport);
+    synchronized (rank) { // other ranks of this process join at the same time
+      if (rank.transport == null || rank.isClosed()) {
+        rank.transport = new TcpTransport(new JobStart(own, settings.timeouts()).join());
+        synchronized (RANKS) {
+          RANKS.put(own, rank); // another thread may have removed it
         }
       }
-      return transport;
+      return rank.transport;
     }
   }
 }

@@ -3,7 +3,8 @@
  *
  * <p>For reducers: {@link org.gradientsync.core.backend.PlanCache} keeps a plan for each call,
  * {@link org.gradientsync.core.backend.MessageRounds} orders grouped messages, {@link
- * org.gradientsync.core.backend.Agreement} makes a setup succeed on all ranks or on none, and
+ * org.gradientsync.core.backend.Agreement} makes a setup succeed on all ranks or on none, {@link
+ * org.gradientsync.core.backend.MessageReducerProvider} provides what every launcher has, and
  * {@link org.gradientsync.core.backend.Counter} is a number in shared memory on which other
  * processes wait.
  *
