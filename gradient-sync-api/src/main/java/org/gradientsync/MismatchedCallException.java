@@ -1,11 +1,13 @@
 package org.gradientsync;
 
 /**
- * The ranks' calls differ. Every rank throws this exception with the same table of the ranks'
- * calls. No buffer is changed, and the communicator remains usable.
+ * The ranks' calls differ. Every rank throws this exception with a table of the ranks' calls. No
+ * buffer is changed. If the hosts have compared the calls, the sync remains usable.
  *
- * <p>Ranks that deadlock throw this exception, too: for example, if one rank sends and the other is
- * in a barrier. A deadlock breaks the communicator, because each rank is in the middle of a call.
+ * <p>It is broken, and every later call throws, if GPUs have found the difference: then the
+ * exception may come from a later call or from a wait for the GPU. The same holds for ranks that
+ * deadlock, which throw this exception, too: for example, if one rank sends and the other is in a
+ * barrier.
  */
 public class MismatchedCallException extends GradientSyncException {
   private static final long serialVersionUID = 1L;

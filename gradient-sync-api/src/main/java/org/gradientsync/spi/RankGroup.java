@@ -16,7 +16,8 @@ import org.gradientsync.RankLostException;
  *
  * <p>A call begins with a rendezvous, in which the ranks compare their calls. So the ranks detect
  * different calls before any buffer is touched, and know the number of a missing rank. A call ends
- * with {@link #finished}.
+ * with {@link #finished}. A reducer whose device compares the calls may meet once for a buffer, and
+ * then records its calls in {@link #deviceCalls}.
  */
 public interface RankGroup extends AutoCloseable {
   /** The value that stands for no rank. */
@@ -178,13 +179,13 @@ public interface RankGroup extends AutoCloseable {
    * Throws if the group cannot be used. Takes the monitor itself. Any thread may call it.
    *
    * @throws IllegalStateException if it is closed
-   * @throws RankLostException if an earlier call lost a rank
+   * @throws RankLostException if an earlier failure broke the group
    * @throws GradientSyncException if the process is ending
    */
   void requireUsable();
 
   /**
-   * Whether an earlier call lost a rank. Takes the monitor itself. Any thread may call it.
+   * Whether an earlier failure broke the group. Takes the monitor itself. Any thread may call it.
    *
    * @return true if every later call throws
    */

@@ -12,7 +12,7 @@
  * or the one that the setting {@code cuda.device} names.
  *
  * <p>{@link org.gradientsync.cuda.compute} has kernels of the program's own and cuBLAS. Below this
- * package, {@code internal} has the driver and four reducers: {@code peer} for GPUs joined by
- * NVLink, {@code staged} through host memory, and {@code nccl}.
+ * package, {@code internal} has the driver and three reducers: {@code peer} for GPUs joined by
+ * NVLink, {@code host-staged} through host memory, and {@code nccl}.
  */
 package org.gradientsync.cuda;

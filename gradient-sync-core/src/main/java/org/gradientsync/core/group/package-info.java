@@ -5,10 +5,11 @@
  * Its {@code run(call, body)} is the way of each call: {@link
  * org.gradientsync.core.group.CallMatcher} meets the other ranks, or {@link
  * org.gradientsync.core.group.MessageMatcher} the peer of a message; the body moves the data; the
- * call is recorded as finished; and what fails in the middle breaks the group on all ranks. {@link
- * org.gradientsync.core.group.GroupState} is whether it can still be used, and makes the
- * exceptions. {@link org.gradientsync.core.group.GroupSplit} agrees on new groups, and {@link
- * org.gradientsync.core.group.Exchange} moves small Java buffers.
+ * call is recorded as finished; and what fails in the middle breaks the group on all ranks. A
+ * reducer whose device compares the calls meets once, and then records what it enqueues in {@code
+ * deviceCalls()}. {@link org.gradientsync.core.group.GroupState} is whether it can still be used,
+ * and makes the exceptions. {@link org.gradientsync.core.group.GroupSplit} agrees on new groups,
+ * and {@link org.gradientsync.core.group.Exchange} moves small Java buffers.
  *
  * <p>A {@link org.gradientsync.core.group.Wait} polls a message. What it looks at meanwhile is a
  * list of {@link org.gradientsync.core.group.Watchers}, each a {@link

@@ -3,8 +3,8 @@ package org.gradientsync.cuda.internal.peer;
 import org.gradientsync.DataType;
 
 /**
- * The layout of a mailbox for a number of ranks, as in {@code peer.cuh}. Sizes and offsets are in
- * bytes, strides in vectors of 16 bytes.
+ * The layout of a mailbox for a number of ranks, as in {@code protocol.cuh}, {@code lines.cuh} and
+ * {@code chunks.cuh}. Sizes and offsets are in bytes, strides in vectors of 16 bytes.
  */
 final class PeerLayout {
   /** As in protocol.cuh. */

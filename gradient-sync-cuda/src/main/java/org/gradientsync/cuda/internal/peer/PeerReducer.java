@@ -20,8 +20,8 @@ import org.gradientsync.spi.Resources;
 /**
  * The reducer for GPUs of one node that are joined by NVLink. Each GPU runs one kernel, and the
  * kernels write into each other's memory. After the first one on a buffer, an all-reduce is one
- * launch, without messages, waits or allocation. The hosts do not meet then: the kernels compare
- * the calls of all ranks by their {@linkplain PeerTag tags}.
+ * launch, without messages, waits or allocation. The hosts do not meet then, unless the buffer is
+ * padded: the kernels compare the calls of all ranks by their {@linkplain PeerTag tags}.
  */
 final class PeerReducer implements Reducer, DeviceWatch {
   static final String NAME = "peer";
@@ -131,8 +131,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
   /**
    * Whether the hosts meet before each such call that is not captured, and not only before the
    * first one. They do for a broadcast, a gather and a scatter, because a rank may come with
-   * another root or buffer than before. They do for an all-reduce of a buffer that is used in part,
-   * because kernels do not compare the parts. For other reductions they do if values must be
+   * another root or buffer than before. They do for an all-reduce of a padded buffer, because
+   * kernels do not compare how much of it is used. For other reductions they do if values must be
    * finite, because only at a rendezvous the ranks learn of each other's values that are not.
    */
   private boolean meetsEachTime(CollectiveCall call) {

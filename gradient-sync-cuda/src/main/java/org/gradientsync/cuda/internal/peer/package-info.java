@@ -17,7 +17,7 @@
  *
  * <p>A {@link org.gradientsync.cuda.internal.peer.PeerMailbox} is where other ranks write: flags,
  * and small buffers; {@link org.gradientsync.cuda.internal.peer.PeerLayout} is its layout, as in
- * {@code peer.cuh}. {@link org.gradientsync.cuda.internal.peer.PeerKernels} loads the kernels.
+ * {@code protocol.cuh}. {@link org.gradientsync.cuda.internal.peer.PeerKernels} loads the kernels.
  * {@link org.gradientsync.cuda.internal.peer.PeerTuning} has the sizes up to which each algorithm
  * is the fastest, which {@link org.gradientsync.cuda.internal.peer.PeerAutotune} measures and
  * {@link org.gradientsync.cuda.internal.peer.PeerTuningCache} keeps. {@link
