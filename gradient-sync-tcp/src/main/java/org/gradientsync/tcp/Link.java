@@ -13,7 +13,8 @@ import java.nio.channels.SocketChannel;
  * Frame#DATA} is written from the sender's memory and read into the receiver's.
  */
 final class Link {
-  private static final int BUFFER_BYTES = 64 << 10;
+  private static final int IN_BYTES = 64 << 10;
+  private static final int OUT_BYTES = 2 * Outbox.EAGER_BYTES;
   private static final int RESERVE = 4 << 10; // of the output, for frames without payload
   private static final int PIECE_BYTES = 1 << 20; // other messages' frames go between two pieces
   private static final long BUDGET = 4 << 20; // bytes in one call, so that no lock is held for long
@@ -23,12 +24,12 @@ final class Link {
   private final Outbox outbox;
   private final Inbox inbox;
   private final SocketChannel channel;
-  private final ByteBuffer in = ByteBuffer.allocateDirect(BUFFER_BYTES);
-  private ByteBuffer out = ByteBuffer.allocateDirect(BUFFER_BYTES);
+  private final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES);
+  private ByteBuffer out = ByteBuffer.allocateDirect(OUT_BYTES);
 
   // The piece that is being written: the frames before it and its header, then its payload.
   private final ByteBuffer[] piece = new ByteBuffer[2];
-  private ByteBuffer head = ByteBuffer.allocateDirect(BUFFER_BYTES);
+  private ByteBuffer head = ByteBuffer.allocateDirect(OUT_BYTES);
   private SendMessage sending; // null between pieces
 
   // The payload that is being read.

@@ -11,7 +11,7 @@ import java.net.ProtocolException;
  */
 final class Outbox {
   /** The maximum size of a message that is sent before its receiver is known to be there. */
-  static final int EAGER_BYTES = 16 << 10;
+  static final int EAGER_BYTES = 64 << 10;
 
   /** How many bytes of eager messages the peer holds for receivers that come later. */
   static final int WINDOW_BYTES = 1 << 20;

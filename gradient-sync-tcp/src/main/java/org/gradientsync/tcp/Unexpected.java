@@ -10,9 +10,8 @@ final class Unexpected {
   /** Keeps those that are not in use, by the size of their memory. */
   static final class Pool {
     private static final int SMALLEST = 6; // 64 bytes
-    private static final int CLASSES = 10; // up to 32 KiB
 
-    private final Unexpected[] free = new Unexpected[CLASSES];
+    private final Unexpected[] free = new Unexpected[kind(Outbox.EAGER_BYTES) + 1];
 
     Unexpected take(int tag, int length) {
       int kind = kind(length);

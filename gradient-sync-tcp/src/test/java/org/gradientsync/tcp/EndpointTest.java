@@ -26,6 +26,9 @@ import org.junit.jupiter.api.Test;
 
 /** Tests messages between two ends of a connection, on one thread. */
 class EndpointTest {
+  /** Too long to be sent before its receiver is known. */
+  private static final int LONG = Outbox.EAGER_BYTES + 10_001;
+
   private static final long LIMIT_NANOS = 60_000_000_000L;
 
   private final Endpoint zero = new Endpoint(0, 2);
@@ -91,7 +94,8 @@ class EndpointTest {
 
   @Test
   void messagesOfAllSizesArriveWhoeverStartsFirst() {
-    for (int bytes : new int[] {0, 1, 4096, 16 << 10, (16 << 10) + 1, 70_000, 5_000_000}) {
+    for (int bytes :
+        new int[] {0, 1, 4096, Outbox.EAGER_BYTES, Outbox.EAGER_BYTES + 1, 70_000, 5_000_000}) {
       for (boolean early : new boolean[] {false, true}) {
         ByteBuffer target = ByteBuffer.allocateDirect(bytes);
         Message receive = one.receiver(target, 0, 7);
@@ -122,7 +126,7 @@ class EndpointTest {
     int[] sent = new int[3];
     for (int i = 0; i < 300; i++) {
       int tag = random.nextInt(3);
-      int bytes = random.nextBoolean() ? 100 : 40_000;
+      int bytes = random.nextBoolean() ? 100 : LONG;
       sends.add(started(zero.sender(filled(bytes, tag + 10 * sent[tag]++), 1, tag)));
       if (random.nextInt(3) == 0) {
         progress();
@@ -130,7 +134,7 @@ class EndpointTest {
     }
     for (int tag = 2; tag >= 0; tag--) { // a long message of one tag holds up no other
       while (next[tag] < sent[tag]) {
-        ByteBuffer target = ByteBuffer.allocateDirect(40_000);
+        ByteBuffer target = ByteBuffer.allocateDirect(LONG);
         targets.add(target);
         expected.add(tag + 10 * next[tag]++);
         receives.add(started(one.receiver(target, 0, tag)));
@@ -146,7 +150,7 @@ class EndpointTest {
 
   @Test
   void receiversThatWaitGetTheMessagesOfTheirTags() {
-    int[] lengths = {50, 40_000};
+    int[] lengths = {50, LONG};
     for (int length : lengths) {
       Message[] receives = new Message[6];
       ByteBuffer[] targets = new ByteBuffer[receives.length];
@@ -172,7 +176,7 @@ class EndpointTest {
 
   @Test
   void shorterMessagesLeaveTheRestAndLongerOnesAreRefused() {
-    for (int bytes : new int[] {10, 50_000}) {
+    for (int bytes : new int[] {10, LONG}) {
       ByteBuffer target = filled(2 * bytes, 100);
       Message receive = started(one.receiver(target, 0, 1));
       await(started(zero.sender(filled(bytes, 5), 1, 1)), receive);
@@ -231,9 +235,9 @@ class EndpointTest {
       one.help(one.progressed());
     }
     receive.close();
-    ByteBuffer target = ByteBuffer.allocateDirect(20_000);
-    await(send, started(zero.sender(filled(20_000, 6), 1, 3)), started(one.receiver(target, 0, 3)));
-    assertEquals(filled(20_000, 6), target);
+    ByteBuffer target = ByteBuffer.allocateDirect(LONG);
+    await(send, started(zero.sender(filled(LONG, 6), 1, 3)), started(one.receiver(target, 0, 3)));
+    assertEquals(filled(LONG, 6), target);
   }
 
   @Test
