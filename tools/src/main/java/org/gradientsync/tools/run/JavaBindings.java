@@ -25,13 +25,13 @@ final class JavaBindings {
       MpiInstallation mpi, ProgramFiles program, List<String> jvmOptions, String libraryPath) {
     String binding = binding(jvmOptions);
     requireOfLauncher(mpi, binding);
-    if (mpi.kind() == MpiKind.HYDRA && binding.equals("java")) {
+    if (mpi.kind() == LauncherKind.HYDRA && binding.equals("java")) {
       throw ToolException.badUse(
           "Open MPI's Java bindings take ranks of Open MPI's mpirun only: launcher=%s; leave"
               + " %sjava out, or choose an Open MPI by --launcher",
           mpi, BINDING);
     }
-    if (mpi.kind() == MpiKind.HYDRA
+    if (mpi.kind() == LauncherKind.HYDRA
         || !program.mpiJar().isThere()
         || !binding.isEmpty() && !binding.equals("java")) {
       return Optional.empty();
@@ -45,7 +45,7 @@ final class JavaBindings {
     if (own.isPresent()
         || loaded.isPresent()
         || users.isPresent()
-        || mpi.kind() == MpiKind.SLURM) { // the MPI of the ranks is found by themselves
+        || mpi.kind() == LauncherKind.SLURM) { // the MPI of the ranks is found by themselves
       return own;
     }
     throw ToolException.cannotRun(
@@ -91,11 +91,12 @@ final class JavaBindings {
     String file = String.valueOf(Path.of(binding).getFileName());
     boolean isOpenMpi = file.startsWith("libmpi.so.40");
     boolean isMpich = file.startsWith("libmpi.so.12") || file.startsWith("libmpich.so");
-    if (mpi.kind() == MpiKind.OPEN_MPI && isMpich || mpi.kind() == MpiKind.HYDRA && isOpenMpi) {
+    if (mpi.kind() == LauncherKind.OPEN_MPI && isMpich
+        || mpi.kind() == LauncherKind.HYDRA && isOpenMpi) {
       throw ToolException.badUse(
           "the launcher and the library are of different MPIs: launcher=%s, library=%s; choose"
               + " the %s of the library by --launcher, or leave %s out",
-          mpi, binding, isOpenMpi ? MpiKind.OPEN_MPI : MpiKind.HYDRA, BINDING);
+          mpi, binding, isOpenMpi ? LauncherKind.OPEN_MPI : LauncherKind.HYDRA, BINDING);
     }
   }
 
@@ -107,7 +108,7 @@ final class JavaBindings {
             .map(Path::toString)
             .findFirst();
     if (beside.isEmpty()
-        && mpi.kind() == MpiKind.OPEN_MPI
+        && mpi.kind() == LauncherKind.OPEN_MPI
         && !ChildProcess.ask(OMPI_INFO, "--version").output().contains(" v" + mpi.version())) {
       return null; // that of another Open MPI
     }

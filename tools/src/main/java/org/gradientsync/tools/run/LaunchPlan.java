@@ -19,7 +19,7 @@ import java.util.Set;
  * @param prefixed whether each line begins with its rank; launchers tag lines in any case
  */
 record LaunchPlan(
-    MpiKind launcher,
+    LauncherKind launcher,
     String title,
     List<String> command,
     Map<String, String> environment,
@@ -54,10 +54,10 @@ record LaunchPlan(
     plan.binding(mpi);
     plan.ucx();
     plan.libraries(mpi, bindings);
-    if (mpi.kind() == MpiKind.OPEN_MPI) {
+    if (mpi.kind() == LauncherKind.OPEN_MPI) {
       plan.network(mpi);
     }
-    if (mpi.kind() == MpiKind.HYDRA
+    if (mpi.kind() == LauncherKind.HYDRA
         && request.program().mpiJar().isThere()
         && JavaBindings.binding(request.jvmOptions()).isEmpty()) {
       plan.jvm.add("-Dgradientsync.mpi.binding=direct"); // mpi.jar is Open MPI's
@@ -72,7 +72,7 @@ record LaunchPlan(
           case SLURM -> slurm(request, machine);
           case TCP -> throw new IllegalArgumentException("no MPI: " + mpi);
         });
-    if (mpi.kind() == MpiKind.OPEN_MPI) {
+    if (mpi.kind() == LauncherKind.OPEN_MPI) {
       command.add("env"); // mpirun adds folders to the class path of what is named java
     }
     command.addAll(plan.java(program(request.program())));
@@ -98,7 +98,7 @@ record LaunchPlan(
     command.add(Integer.toString(nodes.own()));
     command.add(nodes.master() == null ? "-" : nodes.master());
     command.addAll(plan.java(program(request.program())));
-    return plan.plan(MpiKind.TCP, "none: the ranks find each other over TCP", command);
+    return plan.plan(LauncherKind.TCP, "none: the ranks find each other over TCP", command);
   }
 
   /**
@@ -343,7 +343,7 @@ record LaunchPlan(
       return command;
     }
 
-    LaunchPlan plan(MpiKind launcher, String title, List<String> command) {
+    LaunchPlan plan(LauncherKind launcher, String title, List<String> command) {
       return new LaunchPlan(
           launcher,
           title,

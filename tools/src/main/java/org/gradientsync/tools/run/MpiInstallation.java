@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  * @param program its path, as it was found
  * @param version for example {@code 4.1.4}
  */
-record MpiInstallation(Path program, MpiKind kind, String version) {
+record MpiInstallation(Path program, LauncherKind kind, String version) {
   private static final Pattern OPEN_MPI =
       Pattern.compile("(?:mpirun|mpiexec|prterun|orterun) \\((?:Open MPI|OpenRTE)\\) (\\S+)");
   private static final Pattern PRRTE = Pattern.compile("\\((?:PRRTE|prrte)[^)]*\\) (\\S+)");
@@ -39,15 +39,15 @@ record MpiInstallation(Path program, MpiKind kind, String version) {
    * @return the installation, or empty if it is of no known kind
    */
   static Optional<MpiInstallation> of(Path program, String output) {
-    return first(OPEN_MPI, program, MpiKind.OPEN_MPI, output)
-        .or(() -> first(HYDRA, program, MpiKind.HYDRA, output))
-        .or(() -> first(INTEL, program, MpiKind.HYDRA, output))
-        .or(() -> first(SLURM, program, MpiKind.SLURM, output))
-        .or(() -> first(PRRTE, program, MpiKind.OPEN_MPI, output));
+    return first(OPEN_MPI, program, LauncherKind.OPEN_MPI, output)
+        .or(() -> first(HYDRA, program, LauncherKind.HYDRA, output))
+        .or(() -> first(INTEL, program, LauncherKind.HYDRA, output))
+        .or(() -> first(SLURM, program, LauncherKind.SLURM, output))
+        .or(() -> first(PRRTE, program, LauncherKind.OPEN_MPI, output));
   }
 
   private static Optional<MpiInstallation> first(
-      Pattern pattern, Path program, MpiKind kind, String output) {
+      Pattern pattern, Path program, LauncherKind kind, String output) {
     Matcher matcher = pattern.matcher(output);
     return matcher.find()
         ? Optional.of(new MpiInstallation(program, kind, matcher.group(1)))

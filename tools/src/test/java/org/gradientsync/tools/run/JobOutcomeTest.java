@@ -29,7 +29,7 @@ class JobOutcomeTest {
     "OPEN_MPI, --output, '[prterun-host-123@1,%d]<stdout>: '",
     "HYDRA, -prepend-pattern, '<gradient-sync rank %d>'"
   })
-  void piecesOfLinesArePutTogether(MpiKind kind, String option, String tag) {
+  void piecesOfLinesArePutTogether(LauncherKind kind, String option, String tag) {
     String zero = tag.formatted(0);
     String twelve = tag.formatted(12);
     String text =
@@ -66,11 +66,12 @@ class JobOutcomeTest {
     "HYDRA, -prepend-pattern, '<gradient-sync rank %d>'",
     "SLURM, --label, '%d: '"
   })
-  void longLinesKeepTheirRank(MpiKind kind, String option, String tag) {
-    int[] lengths = kind == MpiKind.SLURM ? new int[] {5_000_000} : new int[] {4000, 4001, 4003};
+  void longLinesKeepTheirRank(LauncherKind kind, String option, String tag) {
+    int[] lengths =
+        kind == LauncherKind.SLURM ? new int[] {5_000_000} : new int[] {4000, 4001, 4003};
     StringBuilder text = new StringBuilder();
     StringBuilder expected = new StringBuilder();
-    int pieces = kind == MpiKind.SLURM ? 1 : 1500;
+    int pieces = kind == LauncherKind.SLURM ? 1 : 1500;
     for (int i = 0; i < pieces; i++) {
       String piece = "7: ".repeat(lengths[i % lengths.length] / 3);
       text.append(tag.formatted(3)).append(piece);
@@ -95,14 +96,14 @@ class JobOutcomeTest {
         "[0] 1: a\n[11] b\nsrun: error: x\n",
         copied(
             " 0: 1: a\n11: b\nsrun: error: x\n",
-            MpiKind.SLURM,
+            LauncherKind.SLURM,
             "--label",
             true,
             new ArrayList<>()));
   }
 
   private static String copied(
-      String text, MpiKind kind, String option, boolean prefixed, List<String> own) {
+      String text, LauncherKind kind, String option, boolean prefixed, List<String> own) {
     LaunchPlan plan =
         new LaunchPlan(kind, "", List.of("run", option), Map.of(), List.of(), prefixed);
     ByteArrayOutputStream out = new ByteArrayOutputStream();

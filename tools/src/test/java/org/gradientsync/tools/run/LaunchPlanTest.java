@@ -20,9 +20,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests commands, environments and settings, without starting anything. */
 class LaunchPlanTest {
   private static final Path JAVA = Path.of("/jdk/bin/java");
-  private static final MpiInstallation OPEN_MPI = mpi(MpiKind.OPEN_MPI, "4.1.4");
-  private static final MpiInstallation HYDRA = mpi(MpiKind.HYDRA, "4.0.2");
-  private static final MpiInstallation SLURM = mpi(MpiKind.SLURM, "22.05.8");
+  private static final MpiInstallation OPEN_MPI = mpi(LauncherKind.OPEN_MPI, "4.1.4");
+  private static final MpiInstallation HYDRA = mpi(LauncherKind.HYDRA, "4.0.2");
+  private static final MpiInstallation SLURM = mpi(LauncherKind.SLURM, "22.05.8");
 
   @Test
   void openMpiHasAllSettings() {
@@ -119,7 +119,7 @@ class LaunchPlanTest {
     Path program =
         Files.createFile(Files.createDirectories(folder.resolve("mpi/bin")).resolve("mpirun"));
     Path link = Files.createSymbolicLink(folder.resolve("mpirun"), program);
-    MpiInstallation mpi = new MpiInstallation(link, MpiKind.OPEN_MPI, "4.1.4");
+    MpiInstallation mpi = new MpiInstallation(link, LauncherKind.OPEN_MPI, "4.1.4");
     Path hosts = Files.createDirectories(folder.resolve("mpi/etc")).resolve(file);
     for (String text : List.of("# none", "# two\nnode1\nnode2")) {
       Files.writeString(hosts, text);
@@ -141,7 +141,7 @@ class LaunchPlanTest {
     assertStarts(
         "-np 4 --bind-to none --output tag --map-by :OVERSUBSCRIBE --host a:2,b:2 -x",
         onHosts,
-        mpi(MpiKind.OPEN_MPI, "5.0.7"));
+        mpi(LauncherKind.OPEN_MPI, "5.0.7"));
     assertStarts(
         "-np 4 -prepend-pattern <gradient-sync rank %r> -hosts a:2,b:2 /jdk/bin/java",
         onHosts, HYDRA);
@@ -180,7 +180,7 @@ class LaunchPlanTest {
     return LaunchPlan.processes(request, mpi, machine, Optional.of(Path.of("/mpi/lib")));
   }
 
-  private static MpiInstallation mpi(MpiKind kind, String version) {
+  private static MpiInstallation mpi(LauncherKind kind, String version) {
     return new MpiInstallation(Path.of("/mpi/run"), kind, version);
   }
 

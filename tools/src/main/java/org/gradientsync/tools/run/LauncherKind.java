@@ -1,7 +1,7 @@
 package org.gradientsync.tools.run;
 
 /** The kinds of programs that start ranks, by the words of their options. */
-enum MpiKind {
+enum LauncherKind {
   OPEN_MPI("Open MPI"),
   HYDRA("MPICH"),
   SLURM("Slurm"),
@@ -11,7 +11,7 @@ enum MpiKind {
 
   private final String title;
 
-  MpiKind(String title) {
+  LauncherKind(String title) {
     this.title = title;
   }
 
