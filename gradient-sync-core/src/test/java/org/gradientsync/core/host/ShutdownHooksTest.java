@@ -55,6 +55,7 @@ class ShutdownHooksTest {
       }
       hook(() -> System.out.println(names()), "gradient-sync-test");
       new Thread(() -> run(over::await), "works").start();
+      Thread.sleep(50); // Linux has the starts of threads in steps of 10 ms: before the signal
       System.out.println("ready");
       if (args[0].equals("exit")) {
         System.exit(0);
