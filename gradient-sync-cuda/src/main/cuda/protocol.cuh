@@ -2,8 +2,7 @@
 //
 // Every word that is waited for holds the number of the call, which only grows, and so needs no resetting and is never
 // taken for another call's. The number is kept on the device: a captured launch counts on each replay. Calls also carry
-// the number of the plan, on which all ranks agreed, so a rank in another call than the others is found before any
-// element is changed.
+// a tag, on which all ranks agreed, so a rank in another call than the others is found before any element is changed.
 
 #pragma once
 
@@ -13,9 +12,9 @@
 constexpr int MAX_RANKS = 16;
 constexpr int MAX_BLOCKS = 512;
 
-constexpr int TAG_BITS = 24; // below the number of the call: the plan, or the chunk
-constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the plan: this rank comes no more
-constexpr int OP_BITS = 3;     // of the plan; above them is the number of the buffer's registration
+constexpr int TAG_BITS = 24; // below the number of the call: the tag, or the chunk
+constexpr unsigned long long GAVE_UP = (1ULL << TAG_BITS) - 1; // instead of the tag: this rank comes no more
+constexpr int OP_BITS = 3;     // of the tag; above them is the number of the buffer's registration
 constexpr int INDEX_BITS = 43; // of what has been found; above them is the number of the buffer's registration
 constexpr int FINDINGS = 4;    // of the last calls: while a rank is in its call k, others are in k + 2 at most
 
@@ -35,7 +34,7 @@ struct Mailbox {
   unsigned failing;           // 1: one thread is reporting a failure
   unsigned long long found;   // number of the last call in which something was not finite
   char pad[4096 - 40];
-  // From each rank: call and plan, for even and odd calls: a rank may be a call ahead of another, or leave after a call
+  // From each rank: call and tag, for even and odd calls: a rank may be a call ahead of another, or leave after a call
   // that another is still in.
   unsigned long long headers[2][MAX_RANKS];
   char pad2[4096 - 2 * MAX_RANKS * 8];
@@ -48,7 +47,7 @@ struct Report {
   unsigned long long stop; // the host sets it to end a waiting kernel
   unsigned long long failure;
   unsigned long long call;
-  unsigned long long plan;
+  unsigned long long tag;
   unsigned long long waited; // nanoseconds
   unsigned long long headers[MAX_RANKS];
 };
@@ -69,7 +68,7 @@ struct Arguments {
   Report* report;
   long long count;            // elements
   long long stride;           // vectors between the parts of the staging
-  unsigned long long plan;
+  unsigned long long tag;
   unsigned long long timeout; // nanoseconds
   int rank;
   int ranks;
@@ -141,19 +140,19 @@ __device__ __noinline__ void fail(const Arguments& a, unsigned long long number,
   if (look(&own->stopped) != number) {
     if (look(&a.report->failure) == NONE) { // an earlier one that the host has not read yet is the one that counts
       a.report->call = number;
-      a.report->plan = a.plan;
+      a.report->tag = a.tag;
       a.report->waited = now() - since;
       for (int rank = 0; rank < a.ranks; rank++) {
         unsigned long long other = look(&own->headers[number & 1][rank]), before = look(&own->headers[number + 1 & 1][rank]);
         if (gave_up(before, number)) other = before;
-        a.report->headers[rank] = rank == a.rank ? number << TAG_BITS | a.plan : other;
+        a.report->headers[rank] = rank == a.rank ? number << TAG_BITS | a.tag : other;
       }
       tell_after_all(&a.report->failure, failure);
     }
     // Nobody can go on: what has been enqueued behind this call on one rank need not belong to what has been on another.
     tell(&own->broken, 1);
     // In a mismatch all have to see each other's headers, and block 0, which tells them, may not have begun.
-    unsigned long long header = number << TAG_BITS | (failure == MISMATCH ? a.plan : GAVE_UP);
+    unsigned long long header = number << TAG_BITS | (failure == MISMATCH ? a.tag : GAVE_UP);
     for (int rank = 0; rank < a.ranks; rank++) {
       if (rank != a.rank) tell(&a.mailboxes[rank]->headers[number & 1][a.rank], header);
     }
@@ -170,7 +169,7 @@ __device__ __noinline__ unsigned long long look_around(const Arguments& a, unsig
                                                        bool at_host) {
   Mailbox* own = a.mailboxes[a.rank];
   if (look(&own->stopped) == number) return 0;
-  unsigned long long time = now(), header = number << TAG_BITS | a.plan;
+  unsigned long long time = now(), header = number << TAG_BITS | a.tag;
   if (since == 0) since = time;
   Failure failure = NONE;
   bool all = true; // have come: so the report is complete
@@ -207,7 +206,7 @@ struct Call {
     unsigned long long last, unusable;
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(last), "=l"(unusable) : "l"(own) : "memory");
     number = last + 1;
-    header = number << TAG_BITS | a.plan;
+    header = number << TAG_BITS | a.tag;
     broken = unusable != 0;
     if (blockIdx.x == 0 && threadIdx.x < a.ranks && threadIdx.x != a.rank && !broken) {
       tell(&a.mailboxes[threadIdx.x]->headers[number & 1][a.rank], header);
@@ -242,7 +241,7 @@ __device__ __noinline__ void not_finite(const Arguments& a, long long index) {
   unsigned long long number = look(&own->call) + 1; // no block counts this call before all have finished
   if (look(&own->found) >= number || atomicMax(&own->found, number) >= number) return;
   int place = number % FINDINGS;
-  tell(&a.found->what[place], a.plan >> OP_BITS << INDEX_BITS | (unsigned long long)(a.first + index + 1));
+  tell(&a.found->what[place], a.tag >> OP_BITS << INDEX_BITS | (unsigned long long)(a.first + index + 1));
   tell_after_all(&a.found->call[place], number);
   fence(); // before this thread sends anything
 }

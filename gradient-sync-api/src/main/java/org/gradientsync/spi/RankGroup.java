@@ -200,7 +200,7 @@ public interface RankGroup extends AutoCloseable {
    * @return the exception to throw
    * @throws GradientSyncException if the process is ending, which has caused the failure
    */
-  RankLostException lost(String message, Throwable cause);
+  RankLostException broken(String message, Throwable cause);
 
   /**
    * Breaks the group after a time-out. Collects the ranks' reports first.
@@ -222,7 +222,7 @@ public interface RankGroup extends AutoCloseable {
    * Adds a check that runs ten times a second while a call waits on the host. Any thread may call
    * it.
    *
-   * @param check throws the exception of {@link #lost} or {@link #mismatched} if the wait cannot
+   * @param check throws the exception of {@link #broken} or {@link #mismatched} if the wait cannot
    *     end
    */
   void addCheck(Runnable check);

@@ -6,7 +6,7 @@ import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 
 /**
  * Whether the averages of a step are finite, and their norm: the same on all ranks. Without shards

@@ -88,7 +88,7 @@ public final class BucketSet implements AutoCloseable {
   /**
    * Names a bucket for errors and for the comparison of calls: its index, its first and its last
    * parameter, preceded by the number of the bucket set unless that is 1, and by whether steps may
-   * be uneven. {@link org.gradientsync.core.rendezvous.Call} knows the form.
+   * be uneven. {@link org.gradientsync.core.rendezvous.CallRecord} knows the form.
    */
   private void name(int bucket, int number, boolean uneven) {
     int[] members = buckets[bucket].parameters;

@@ -9,7 +9,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.LayoutCheck;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 
 /** Builds buckets. */
 public final class BucketsBuilder extends GradientBuckets.Builder {

@@ -7,7 +7,7 @@ import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.GradientBuckets.Shard;
 import org.gradientsync.GradientBuckets.Uneven;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 
 /**
  * What each rank contributes to a step, as the {@link StepFlags} tell all ranks, and what follows:

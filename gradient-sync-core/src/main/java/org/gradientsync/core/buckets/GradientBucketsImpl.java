@@ -13,7 +13,7 @@ import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
 
 /** The buckets of a model: starts their averages, and ends the steps. */

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.function.IntFunction;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.GroupKey;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.WaitPhase;
 
 /**
@@ -50,7 +50,7 @@ public final class Probe {
   private static final int TAG = 48;
   private static final int ID = 56;
   private static final int CALL = 64;
-  private static final int WAIT = CALL + Call.BYTES;
+  private static final int WAIT = CALL + CallRecord.BYTES;
 
   /** The size of a message: less than the 4 KB that MPI libraries send eagerly by default. */
   static final int BYTES = WAITS + MAX * WAIT;
@@ -171,7 +171,7 @@ public final class Probe {
     memory.putLong(at + NUMBER, pending.number);
     memory.putLong(at + TAG, pending.tag);
     memory.putLong(at + ID, pending.id);
-    memory.put(at + CALL, pending.group.calls().log().currentBytes(), 0, Call.BYTES);
+    memory.put(at + CALL, pending.group.calls().log().currentBytes(), 0, CallRecord.BYTES);
     memory.putLong(LENGTH, length() + 1);
   }
 
@@ -286,9 +286,9 @@ public final class Probe {
     boolean one = isOfOneGroup();
     StringBuilder text = new StringBuilder();
     for (int i : order) {
-      ByteBuffer call = memory.slice(at(i) + CALL, Call.BYTES).order(memory.order());
+      ByteBuffer call = memory.slice(at(i) + CALL, CallRecord.BYTES).order(memory.order());
       text.append("\n  ").append(name.apply(waiting(i))).append(": ");
-      text.append(Call.describe(call));
+      text.append(CallRecord.describe(call));
       if (!one) {
         text.append(" of communicator ").append(group(i).context());
       }

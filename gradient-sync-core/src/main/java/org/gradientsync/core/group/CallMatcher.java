@@ -8,8 +8,8 @@ import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
-import org.gradientsync.core.rendezvous.Call;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.InlinePayload;
@@ -51,7 +51,7 @@ public final class CallMatcher {
   void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.meets(origin, call);
+    ByteBuffer record = calls.recordCollective(origin, call);
     meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
   }
 
@@ -59,7 +59,7 @@ public final class CallMatcher {
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.meets(origin, kind, element, count, null, root);
+    ByteBuffer record = calls.recordCollective(origin, kind, element, count, null, root);
     meet(rendezvous, record, null, null);
   }
 
@@ -71,15 +71,16 @@ public final class CallMatcher {
     long found = notFinite;
     notFinite = -1;
     writePlace(record, in, payload);
-    Call.writeNotFinite(record, found);
+    CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
-    own.put(0, record, 0, Call.BYTES);
+    own.put(0, record, 0, CallRecord.BYTES);
     rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
     boolean same =
-        sameNames(rendezvous, own, Call.INPUT) && sameNames(rendezvous, own, Call.OUTPUT);
+        sameNames(rendezvous, own, CallRecord.INPUT)
+            && sameNames(rendezvous, own, CallRecord.OUTPUT);
     boolean sameEnqueued = true;
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
@@ -88,10 +89,10 @@ public final class CallMatcher {
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
         ByteBuffer call = rendezvous.call(peer);
-        same &= Call.same(own, call);
-        sameEnqueued &= Call.sameEnqueued(counted, call);
-        counted = Call.enqueued(counted) >= 0 ? counted : call;
-        finite &= Call.notFinite(call) < 0;
+        same &= CallRecord.same(own, call);
+        sameEnqueued &= CallRecord.sameEnqueued(counted, call);
+        counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
+        finite &= CallRecord.notFinite(call) < 0;
       }
     }
     if (same && sameEnqueued && finite) {
@@ -114,8 +115,8 @@ public final class CallMatcher {
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank()) {
         ByteBuffer call = rendezvous.call(peer);
-        same &= Call.sameName(named, call, which);
-        named = Call.hasName(named, which) ? named : call;
+        same &= CallRecord.sameName(named, call, which);
+        named = CallRecord.hasName(named, which) ? named : call;
       }
     }
     return same;
@@ -138,11 +139,11 @@ public final class CallMatcher {
   private static void writePlace(
       ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
     if (payload != null) {
-      Call.writePlace(call, Call.INLINE, 0);
+      CallRecord.writePlace(call, CallRecord.INLINE, 0);
     } else if (buffer instanceof HostBuffer host) {
-      Call.writePlace(call, host.memoryId(), host.memoryOffset());
+      CallRecord.writePlace(call, host.memoryId(), host.memoryOffset());
     } else {
-      Call.writePlace(call, Call.NOWHERE, 0);
+      CallRecord.writePlace(call, CallRecord.NOWHERE, 0);
     }
   }
 
@@ -154,7 +155,7 @@ public final class CallMatcher {
    */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
-    calls.pairs(kind, element, count, tag);
+    calls.recordMessage(kind, element, count, tag);
   }
 
   /** As above, for a call that the caller records. */

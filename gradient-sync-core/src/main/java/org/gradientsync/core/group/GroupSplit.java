@@ -12,8 +12,8 @@ import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.ContextIds;
-import org.gradientsync.core.rendezvous.Call;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
@@ -105,7 +105,8 @@ final class GroupSplit {
     own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
     System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
-    matcher.meet(origin, Kind.ALL_GATHER, Call.element((DataType) null), 0, Call.NO_ROOT);
+    matcher.meet(
+        origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);
     long[] all = allGather(own);
     group.calls().log().finished();
     return all;

@@ -122,8 +122,8 @@ final class GroupState {
 
   private RankLostException failed(int peer, GradientSyncException e) {
     return e instanceof RankLostException
-        ? lost(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
-        : lost(e.getMessage(), e);
+        ? broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
+        : broken(e.getMessage(), e);
   }
 
   /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
@@ -138,9 +138,9 @@ final class GroupState {
     return fail(new MismatchedCallException(table));
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#lost(String, Throwable)}. */
-  RankLostException lost(String message, Throwable cause) {
-    return lost(message, cause, cause != null && wouldComeAgain(cause));
+  /** See {@link org.gradientsync.core.group.ProcessGroup#broken(String, Throwable)}. */
+  RankLostException broken(String message, Throwable cause) {
+    return broken(message, cause, cause != null && wouldComeAgain(cause));
   }
 
   /**
@@ -158,7 +158,7 @@ final class GroupState {
         || !(failure instanceof GradientSyncException || failure instanceof InternalError);
   }
 
-  private RankLostException lost(String message, Throwable cause, boolean left) {
+  private RankLostException broken(String message, Throwable cause, boolean left) {
     if (ending.getAsBoolean()) {
       group.arrivals().abandon();
       requireNotEnding(); // throws
@@ -181,12 +181,12 @@ final class GroupState {
       boolean bySignal = reason.contains(Departure.SIGNAL.text());
       int dead = bySignal ? group.liveness().diedSilently() : RankMap.NO_RANK;
       if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
-        return lost(group.ranks().name(dead) + " has died", cause, false);
+        return broken(group.ranks().name(dead) + " has died", cause, false);
       }
       boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
-      return lost(name + " has left: " + reason, cause, byItself);
+      return broken(name + " has left: " + reason, cause, byItself);
     }
-    return lost(
+    return broken(
         name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
         cause,
         departures.hasFailedByItself(peer));

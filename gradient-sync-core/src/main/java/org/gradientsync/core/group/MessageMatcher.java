@@ -10,7 +10,7 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
@@ -57,7 +57,7 @@ final class MessageMatcher implements AutoCloseable {
     matcher.beginPair(
         sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
     Link link = link(message);
-    link.own.put(0, calls.pairs(message), 0, Call.BYTES);
+    link.own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
     arrivals.pairs().nextRound();
     link.receive.start();
     link.send.start();
@@ -91,7 +91,7 @@ final class MessageMatcher implements AutoCloseable {
   private MismatchedCallException meet(List<CollectiveCall> messages) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
     for (CollectiveCall message : messages) {
-      link(message).own.put(0, calls.pairs(message), 0, Call.BYTES);
+      link(message).own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
     }
     exchange(messages);
     MismatchedCallException failure = null;
@@ -117,7 +117,8 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   private static boolean matches(Link link) {
-    return Call.samePair(link.own, link.other) && Call.sameName(link.own, link.other, Call.INPUT);
+    return CallRecord.samePair(link.own, link.other)
+        && CallRecord.sameName(link.own, link.other, CallRecord.INPUT);
   }
 
   private Link link(CollectiveCall message) {
@@ -134,8 +135,8 @@ final class MessageMatcher implements AutoCloseable {
 
   private Link link(Link[] links, int peer, boolean sends) {
     if (links[peer] == null) {
-      ByteBuffer own = HostBuffers.allocate(Call.BYTES);
-      ByteBuffer other = HostBuffers.allocate(Call.BYTES);
+      ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
+      ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
       int forward = Channel.sending(Channel.DEVICE_TAG);
       int back = Channel.receiving(Channel.DEVICE_TAG);
       links[peer] =
@@ -156,11 +157,11 @@ final class MessageMatcher implements AutoCloseable {
             + ":\n  rank "
             + rank
             + ": "
-            + Call.describe(link.own)
+            + CallRecord.describe(link.own)
             + "\n  rank "
             + peer
             + ": "
-            + Call.describe(link.other));
+            + CallRecord.describe(link.other));
   }
 
   @Override

@@ -18,7 +18,7 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.spi.CollectiveCall;
@@ -229,28 +229,28 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   public synchronized void run(
       Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
     meet(origin, call, payload);
-    end(call, body);
+    runBody(call, body);
   }
 
   /**
    * As above, for a call on host memory.
    *
-   * @param element see {@link org.gradientsync.core.rendezvous.Call#element}
+   * @param element see {@link org.gradientsync.core.rendezvous.CallRecord#element}
    */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {
     matcher.meet(origin, kind, element, count, root);
-    end(body, Runnable::run);
+    runBody(body, Runnable::run);
   }
 
   /** Runs what follows a rendezvous. */
-  private <C> void end(C call, Consumer<C> body) {
+  private <C> void runBody(C call, Consumer<C> body) {
     try {
       body.accept(call);
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw lost("the call failed in the middle: " + e, e);
+      throw broken("the call failed in the middle: " + e, e);
     }
     finished();
   }
@@ -276,7 +276,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   @Override
   public synchronized void exchange(
       List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    messageMatcher.exchange(messages, round -> end(round, body));
+    messageMatcher.exchange(messages, round -> runBody(round, body));
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
@@ -345,8 +345,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   }
 
   @Override
-  public RankLostException lost(String message, Throwable cause) {
-    return state.lost(message, cause);
+  public RankLostException broken(String message, Throwable cause) {
+    return state.broken(message, cause);
   }
 
   /** Breaks the group because a rank has left or has given up. */

@@ -82,7 +82,8 @@ final class Watchers {
     @Override
     public void look(LongWait wait) {
       if (Thread.currentThread().isInterrupted() && !state.isOver(wait)) {
-        throw state.lost("interrupted while waiting for " + group.ranks().name(wait.peer()), null);
+        throw state.broken(
+            "interrupted while waiting for " + group.ranks().name(wait.peer()), null);
       }
     }
   }
@@ -215,7 +216,7 @@ final class Watchers {
     public void look(LongWait wait) {
       int dead = deadWhileWaitingFor(wait.peer(), wait.waited());
       if (dead != NO_RANK && !state.isOver(wait)) {
-        throw state.lost(
+        throw state.broken(
             group.ranks().name(dead)
                 + " has died, lastFinished="
                 + group.calls().log().lastFinished()

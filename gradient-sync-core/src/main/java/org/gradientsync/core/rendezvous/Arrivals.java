@@ -117,12 +117,12 @@ public final class Arrivals implements AutoCloseable {
 
   /** Whether a rank has sent its contribution with the current call. */
   public boolean hasInlinePayload(int peer) {
-    return Call.isInline(rendezvous.call(peer));
+    return CallRecord.isInline(rendezvous.call(peer));
   }
 
   /** The memory for the contribution that a rank sends with its call; the same for all calls. */
   public ByteBuffer inlinePayloadOf(int peer, int bytes) {
-    return rendezvous.call(peer).slice(Call.BYTES, bytes).order(ByteOrder.nativeOrder());
+    return rendezvous.call(peer).slice(CallRecord.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /**

@@ -54,14 +54,14 @@ public final class CallTable {
     boolean counted = true;
     ByteBuffer known = rendezvous.call(0);
     for (int peer = 1; peer < size; peer++) {
-      counted &= Call.sameEnqueued(known, rendezvous.call(peer));
-      known = Call.enqueued(known) >= 0 ? known : rendezvous.call(peer);
+      counted &= CallRecord.sameEnqueued(known, rendezvous.call(peer));
+      known = CallRecord.enqueued(known) >= 0 ? known : rendezvous.call(peer);
     }
     List<String> calls = new ArrayList<>();
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
-      String after = ", after " + Call.enqueued(call) + " calls on its device";
-      calls.add(Call.describe(call) + (counted ? "" : after));
+      String after = ", after " + CallRecord.enqueued(call) + " calls on its device";
+      calls.add(CallRecord.describe(call) + (counted ? "" : after));
     }
     appendLines(text, calls);
     return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
@@ -104,20 +104,21 @@ public final class CallTable {
 
   /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
   private static boolean mayBeginStep(ByteBuffer call) {
-    return (Call.isOfSync(call, Kind.ALL_REDUCE) || Call.isOfSync(call, Kind.REDUCE_SCATTER))
-        && FIRST_BUCKET.matcher(Call.text(call, Call.INPUT)).lookingAt();
+    return (CallRecord.isOfSync(call, Kind.ALL_REDUCE)
+            || CallRecord.isOfSync(call, Kind.REDUCE_SCATTER))
+        && FIRST_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
   }
 
   /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
   private static boolean mayFollowSteps(ByteBuffer call) {
-    if (!Call.isValid(call)) {
+    if (!CallRecord.isValid(call)) {
       return true;
     }
-    return switch (Call.origin(call)) {
+    return switch (CallRecord.origin(call)) {
       case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
       case REGISTER -> !isOfBucket(call);
       case SYNC ->
-          switch (Call.kind(call)) {
+          switch (CallRecord.kind(call)) {
             case ALL_REDUCE -> false;
             case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
             default -> true;
@@ -127,7 +128,7 @@ public final class CallTable {
   }
 
   private static boolean isOfBucket(ByteBuffer call) {
-    return ANY_BUCKET.matcher(Call.text(call, Call.INPUT)).lookingAt();
+    return ANY_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
   }
 
   /**
@@ -141,9 +142,9 @@ public final class CallTable {
     int found = 0;
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
-      if (Call.notFinite(call) >= 0 && ++found <= LINES) {
-        text.append("\n  rank ").append(peer).append(": ").append(Call.describe(call));
-        long index = Call.notFinite(call);
+      if (CallRecord.notFinite(call) >= 0 && ++found <= LINES) {
+        text.append("\n  rank ").append(peer).append(": ").append(CallRecord.describe(call));
+        long index = CallRecord.notFinite(call);
         text.append(", first at ");
         text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
       }

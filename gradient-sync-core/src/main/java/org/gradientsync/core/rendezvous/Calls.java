@@ -3,7 +3,7 @@ package org.gradientsync.core.rendezvous;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
@@ -32,17 +32,17 @@ public final class Calls implements DeviceCalls {
 
   @Override
   public String describe(CollectiveCall call) {
-    return Call.describe(call, ranks);
+    return CallRecord.describe(call, ranks);
   }
 
   /** Records a collective, and returns the record. */
-  public ByteBuffer meets(Origin origin, CollectiveCall call) {
+  public ByteBuffer recordCollective(Origin origin, CollectiveCall call) {
     met++;
     return begin(number(), origin, call);
   }
 
   /** As above, for a call on host memory. */
-  public ByteBuffer meets(
+  public ByteBuffer recordCollective(
       Origin origin, Kind kind, int element, long count, ReduceOp op, int root) {
     met++;
     return begin(number(), origin, kind, element, count, op, root, null);
@@ -52,12 +52,12 @@ public final class Calls implements DeviceCalls {
    * Records a message to or from another rank, and returns the record. It has the number of the
    * last collective.
    */
-  public ByteBuffer pairs(CollectiveCall message) {
+  public ByteBuffer recordMessage(CollectiveCall message) {
     return begin(number(), Origin.SYNC, message);
   }
 
   /** As above, for a message of host memory. */
-  public void pairs(Kind kind, int element, long count, int tag) {
+  public void recordMessage(Kind kind, int element, long count, int tag) {
     begin(number(), Origin.COMMUNICATOR, kind, element, count, null, tag, null);
   }
 
@@ -81,10 +81,10 @@ public final class Calls implements DeviceCalls {
         number,
         origin,
         call.kind(),
-        Call.element(call.buffer().type()),
-        Call.count(call, ranks),
+        CallRecord.element(call.buffer().type()),
+        CallRecord.count(call, ranks),
         registers ? null : call.op(),
-        registers ? Call.NO_ROOT : call.root(),
+        registers ? CallRecord.NO_ROOT : call.root(),
         call);
   }
 
@@ -99,8 +99,8 @@ public final class Calls implements DeviceCalls {
       int root,
       CollectiveCall named) { // or null
     ByteBuffer call = log.next();
-    Call.write(call, number, origin, kind, element, count, op, root);
-    Call.writeOwn(call, enqueued, named);
+    CallRecord.write(call, number, origin, kind, element, count, op, root);
+    CallRecord.writeOwn(call, enqueued, named);
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       callerThreads.record(Thread.currentThread());

@@ -28,7 +28,7 @@ public final class FlightRecorder {
 
   public FlightRecorder() {
     for (int i = 0; i < LENGTH; i++) {
-      calls[i] = ByteBuffer.allocate(Call.BYTES).order(ByteOrder.nativeOrder());
+      calls[i] = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
     }
   }
 
@@ -92,14 +92,14 @@ public final class FlightRecorder {
 
   /** The last call as users see it, or "none". */
   public String current() {
-    return count > 0 ? Call.describe(calls[last(0)]) : "none";
+    return count > 0 ? CallRecord.describe(calls[last(0)]) : "none";
   }
 
   /** The last finished call as users see it, or "none". */
   public String lastFinished() {
     for (int back = 0; back < Math.min(count, LENGTH); back++) {
       if (isOver(back)) {
-        return Call.describe(calls[last(back)]);
+        return CallRecord.describe(calls[last(back)]);
       }
     }
     return "none";
@@ -123,7 +123,7 @@ public final class FlightRecorder {
     for (int back = (int) Math.min(count, LENGTH) - 1; back >= 0; back--) {
       int at = last(back);
       lines.add(
-          Call.describe(calls[at])
+          CallRecord.describe(calls[at])
               + ", began "
               + Amounts.time(Math.max(0, now - began[at]))
               + " ago, "

@@ -32,7 +32,7 @@ final class GatheredCalls {
     this.payload = payload;
     gathered = new Counter(memory, 0);
     entries = new ByteBuffer[ranks][SLOTS];
-    int bytes = Call.BYTES + payload;
+    int bytes = CallRecord.BYTES + payload;
     for (int peer = 0; peer < ranks; peer++) {
       for (int slot = 0; slot < SLOTS; slot++) {
         int at = Counter.LINE + (slot * ranks + peer) * bytes;
@@ -58,7 +58,7 @@ final class GatheredCalls {
 
   /** The size of the memory. */
   static int bytes(int ranks, int payload) {
-    return Counter.LINE + SLOTS * ranks * (Call.BYTES + payload);
+    return Counter.LINE + SLOTS * ranks * (CallRecord.BYTES + payload);
   }
 
   /** The maximum size of what travels with each call. */
@@ -66,7 +66,7 @@ final class GatheredCalls {
     return payload;
   }
 
-  /** A rank's {@link Call}, followed by what travels with it. */
+  /** A rank's {@link CallRecord}, followed by what travels with it. */
   ByteBuffer entry(int peer, int slot) {
     return entries[peer][slot];
   }

@@ -8,8 +8,8 @@ import org.gradientsync.spi.Message;
 
 /**
  * A rank's contributions to a small all-reduce. They travel in the messages of the rendezvous,
- * after the {@link Call}, so no further message is needed. If the calls do not match, the receivers
- * ignore the payload.
+ * after the {@link CallRecord}, so no further message is needed. If the calls do not match, the
+ * receivers ignore the payload.
  */
 public final class InlinePayload implements AutoCloseable {
   /** For each rank. Above this size, one more message costs little, and copying costs more. */
@@ -42,7 +42,7 @@ public final class InlinePayload implements AutoCloseable {
     for (int peer = 0; peer < size; peer++) {
       if (peer != group.rank()) {
         int bytes = elements[peer] == null ? 0 : elements[peer].capacity();
-        memory[peer] = HostBuffers.allocate(Call.BYTES + bytes);
+        memory[peer] = HostBuffers.allocate(CallRecord.BYTES + bytes);
         sends[peer] = group.sender(memory[peer], peer, Channel.PAYLOAD);
       }
     }
@@ -53,14 +53,14 @@ public final class InlinePayload implements AutoCloseable {
   public void load() {
     for (int peer = 0; peer < elements.length; peer++) {
       if (elements[peer] != null) {
-        memory[peer].put(Call.BYTES, elements[peer], 0, elements[peer].capacity());
+        memory[peer].put(CallRecord.BYTES, elements[peer], 0, elements[peer].capacity());
       }
     }
   }
 
   /** Sends the call and the payload to a rank. */
   void send(int peer, ByteBuffer call) {
-    memory[peer].put(0, call, 0, Call.BYTES);
+    memory[peer].put(0, call, 0, CallRecord.BYTES);
     sends[peer].start();
   }
 

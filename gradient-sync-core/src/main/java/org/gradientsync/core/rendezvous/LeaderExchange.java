@@ -68,7 +68,7 @@ final class LeaderExchange implements AutoCloseable {
     }
 
     void send(GatheredCalls calls, int slot, int payload) {
-      int bytes = Call.BYTES + payload;
+      int bytes = CallRecord.BYTES + payload;
       out.putLong(0, payload);
       for (int i = 0; i < given.length; i++) {
         out.put(HEADER + i * bytes, calls.entry(given[i], slot), 0, bytes);
@@ -86,7 +86,7 @@ final class LeaderExchange implements AutoCloseable {
     /** Writes what has arrived, and returns the payload of each entry. */
     int take(GatheredCalls calls, int slot) {
       int payload = (int) in.getLong(0);
-      int bytes = Call.BYTES + payload;
+      int bytes = CallRecord.BYTES + payload;
       for (int i = 0; i < taken.length; i++) {
         calls.entry(taken[i], slot).put(0, in, HEADER + i * bytes, bytes);
       }
@@ -144,9 +144,9 @@ final class LeaderExchange implements AutoCloseable {
   }
 
   private int ownPayload() {
-    int first = GatheredCalls.sentBytes(Call.inlineBytes(calls.entry(own[0], slot)));
+    int first = GatheredCalls.sentBytes(CallRecord.inlineBytes(calls.entry(own[0], slot)));
     for (int rank : own) {
-      if (GatheredCalls.sentBytes(Call.inlineBytes(calls.entry(rank, slot))) != first) {
+      if (GatheredCalls.sentBytes(CallRecord.inlineBytes(calls.entry(rank, slot))) != first) {
         return 0;
       }
     }

@@ -41,7 +41,7 @@ public record LeaderRounds(int nodes, int node) {
    * @param payload what travels with each call, as it is sent; at most {@link #mostPayload}
    */
   static int bytes(int calls, int payload) {
-    return HEADER + calls * (Call.BYTES + payload);
+    return HEADER + calls * (CallRecord.BYTES + payload);
   }
 
   /**

@@ -27,8 +27,8 @@ final class MessageRendezvous implements Rendezvous {
     calls = new ByteBuffer[size];
     sends = new Message[size];
     receives = new Message[size];
-    calls[rank] = HostBuffers.allocate(Call.BYTES);
-    int bytes = Call.BYTES + payloadBytes;
+    calls[rank] = HostBuffers.allocate(CallRecord.BYTES);
+    int bytes = CallRecord.BYTES + payloadBytes;
     ByteBuffer memory = HostBuffers.allocate(size * bytes);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {

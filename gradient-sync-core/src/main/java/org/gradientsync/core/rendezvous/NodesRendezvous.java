@@ -162,14 +162,14 @@ public final class NodesRendezvous implements Rendezvous {
   public ByteBuffer contribution(int peer, int slot) {
     return calls
         .entry(peer, slot)
-        .slice(Call.BYTES, contributionBytes())
+        .slice(CallRecord.BYTES, contributionBytes())
         .order(ByteOrder.nativeOrder());
   }
 
   /** Whether contributions of this size have travelled with the current calls of all ranks. */
   public boolean haveAllCarried(int bytes) {
     for (int peer = 0; peer < arrivals.length; peer++) {
-      if (Call.inlineBytes(call(peer)) != bytes) {
+      if (CallRecord.inlineBytes(call(peer)) != bytes) {
         return false;
       }
     }
@@ -188,11 +188,11 @@ public final class NodesRendezvous implements Rendezvous {
     polls = 0;
     ByteBuffer own = node.own(sequence);
     if (next != null) {
-      Call.writeInline(own, next.bytes());
+      CallRecord.writeInline(own, next.bytes());
       next.write(slot());
       next = null;
     }
-    calls.entry(group.rank(), slot()).put(0, own, 0, Call.BYTES);
+    calls.entry(group.rank(), slot()).put(0, own, 0, CallRecord.BYTES);
     if (exchange != null) {
       exchange.begin(slot());
     }

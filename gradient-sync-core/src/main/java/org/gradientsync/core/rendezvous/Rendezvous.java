@@ -6,7 +6,7 @@ import org.gradientsync.spi.Message;
 /** How the ranks of a group find out that the others have reached a call, and what they ask for. */
 public interface Rendezvous extends AutoCloseable {
   /**
-   * The memory to which this rank writes its {@link Call} before it arrives.
+   * The memory to which this rank writes its {@link CallRecord} before it arrives.
    *
    * @param sequence the number of the call
    */
@@ -37,7 +37,7 @@ public interface Rendezvous extends AutoCloseable {
   Message sent(int peer);
 
   /**
-   * What a rank asks for: a {@link Call}, followed by its inline payload. Valid after all
+   * What a rank asks for: a {@link CallRecord}, followed by its inline payload. Valid after all
    * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
    */
   ByteBuffer call(int peer);

@@ -33,7 +33,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int COUNTERS = 6;
   private static final int LINE = Counter.LINE;
   private static final int CALLS = COUNTERS * LINE;
-  private static final int CALL_LINES = (Call.BYTES + LINE - 1) / LINE * LINE;
+  private static final int CALL_LINES = (CallRecord.BYTES + LINE - 1) / LINE * LINE;
 
   /** The number of slots between which a rank alternates. */
   public static final int SLOTS = 2;
@@ -76,7 +76,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
         calls[peer][i] =
             memory
                 .of(peer)
-                .slice(CALLS + i * CALL_LINES, Call.BYTES)
+                .slice(CALLS + i * CALL_LINES, CallRecord.BYTES)
                 .order(ByteOrder.nativeOrder());
         payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }

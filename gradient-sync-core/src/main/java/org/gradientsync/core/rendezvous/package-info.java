@@ -1,11 +1,11 @@
 /**
  * The check before a call: each rank learns the calls of all others before data moves.
  *
- * <p>A {@link org.gradientsync.core.rendezvous.Call} is a call in the bytes that travel and are
- * compared; it is written from a {@link org.gradientsync.spi.CollectiveCall} in one place. A {@link
- * org.gradientsync.core.rendezvous.CallTable} shows the calls of all ranks if they differ. {@link
- * org.gradientsync.core.rendezvous.Calls} numbers and records a rank's calls, for reports in a
- * {@link org.gradientsync.core.rendezvous.FlightRecorder}; {@link
+ * <p>A {@link org.gradientsync.core.rendezvous.CallRecord} is a call in the bytes that travel and
+ * are compared; it is written from a {@link org.gradientsync.spi.CollectiveCall} in one place. A
+ * {@link org.gradientsync.core.rendezvous.CallTable} shows the calls of all ranks if they differ.
+ * {@link org.gradientsync.core.rendezvous.Calls} numbers and records a rank's calls, for reports in
+ * a {@link org.gradientsync.core.rendezvous.FlightRecorder}; {@link
  * org.gradientsync.core.rendezvous.CallerThreads} knows which threads make them.
  *
  * <p>{@link org.gradientsync.core.rendezvous.Arrivals} runs a {@link

@@ -19,7 +19,7 @@ import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;

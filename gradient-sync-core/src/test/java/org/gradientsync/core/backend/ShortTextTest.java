@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
@@ -33,18 +33,18 @@ class ShortTextTest {
   void bufferNamesStayOnOneLine() {
     try (HostDevice device = new HostDevice();
         AbstractDeviceBuffer buffer = device.allocate(DataType.INT32, 3).named("a\u2028b")) {
-      ByteBuffer call = ByteBuffer.allocate(Call.BYTES);
-      Call.write(
+      ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES);
+      CallRecord.write(
           call,
           7,
-          Call.Origin.SYNC,
+          CallRecord.Origin.SYNC,
           Kind.ALL_REDUCE,
-          Call.element(DataType.INT32),
+          CallRecord.element(DataType.INT32),
           3,
           ReduceOp.MAX,
           -1);
-      Call.writeOwn(call, 0, CollectiveCall.allReduce(buffer, ReduceOp.MAX));
-      assertEquals("allReduce(INT32[3] \"a b\", MAX), call=7", Call.describe(call));
+      CallRecord.writeOwn(call, 0, CollectiveCall.allReduce(buffer, ReduceOp.MAX));
+      assertEquals("allReduce(INT32[3] \"a b\", MAX), call=7", CallRecord.describe(call));
     }
   }
 }

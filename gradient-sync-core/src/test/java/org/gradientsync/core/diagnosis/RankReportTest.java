@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.FlightRecorder;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
@@ -67,7 +67,8 @@ class RankReportTest {
 
   private static FlightRecorder log() {
     FlightRecorder log = new FlightRecorder();
-    Call.write(log.next(), 1, Call.Origin.SYNC, Kind.BARRIER, -1, 0, null, Call.NO_ROOT);
+    CallRecord.write(
+        log.next(), 1, CallRecord.Origin.SYNC, Kind.BARRIER, -1, 0, null, CallRecord.NO_ROOT);
     log.finished();
     return log;
   }

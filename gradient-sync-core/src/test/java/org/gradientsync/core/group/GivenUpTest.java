@@ -51,7 +51,7 @@ class GivenUpTest {
             communicator.barrier();
             if (group.rank() == 1) {
               synchronized (group) {
-                assertEquals(code, group.lost("the call failed", cause).exitCode());
+                assertEquals(code, group.broken("the call failed", cause).exitCode());
               }
               over.countDown();
             }

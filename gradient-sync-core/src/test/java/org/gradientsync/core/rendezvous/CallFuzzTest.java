@@ -17,8 +17,8 @@ class CallFuzzTest {
   private static final int LONGEST = 190;
 
   private static ByteBuffer call(FuzzedDataProvider data) {
-    ByteBuffer call = ByteBuffer.allocateDirect(Call.BYTES).order(ByteOrder.nativeOrder());
-    for (int at = 0; at < Call.BYTES; at += Long.BYTES) {
+    ByteBuffer call = ByteBuffer.allocateDirect(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+    for (int at = 0; at < CallRecord.BYTES; at += Long.BYTES) {
       if (data.consumeBoolean()) { // often almost valid
         call.putInt(at, data.consumeInt(-2, 110));
         call.putInt(at + Integer.BYTES, data.consumeInt(-2, 110));
@@ -32,22 +32,22 @@ class CallFuzzTest {
   @FuzzTest
   void anyBytesAreDescribed(FuzzedDataProvider data) {
     ByteBuffer call = call(data);
-    String text = Call.describe(call);
+    String text = CallRecord.describe(call);
     assertTrue(text.length() < LONGEST, text);
-    assertEquals(!Call.isValid(call), text.startsWith("an unknown call"), text);
+    assertEquals(!CallRecord.isValid(call), text.startsWith("an unknown call"), text);
   }
 
   @FuzzTest
   void anyBytesAreCompared(FuzzedDataProvider data) {
     ByteBuffer a = call(data);
     ByteBuffer b = call(data);
-    assertTrue(Call.same(a, a));
-    assertTrue(Call.samePair(a, a));
-    assertEquals(Call.same(a, b), Call.same(b, a));
-    assertEquals(Call.samePair(a, b), Call.samePair(b, a));
-    Call.writeVerdict(a, false);
-    assertFalse(Call.verdict(a));
-    assertEquals(Call.BYTES, a.remaining(), "a position was moved");
+    assertTrue(CallRecord.same(a, a));
+    assertTrue(CallRecord.samePair(a, a));
+    assertEquals(CallRecord.same(a, b), CallRecord.same(b, a));
+    assertEquals(CallRecord.samePair(a, b), CallRecord.samePair(b, a));
+    CallRecord.writeVerdict(a, false);
+    assertFalse(CallRecord.verdict(a));
+    assertEquals(CallRecord.BYTES, a.remaining(), "a position was moved");
   }
 
   /** The place of another rank's buffer lies in the mapped memory, or is refused. */
@@ -57,7 +57,7 @@ class CallFuzzTest {
     int own = data.consumeInt(0, 200);
     try (HostDevice device = new HostDevice();
         DeviceBuffer mapped = device.allocate(DataType.INT32, 100)) {
-      long first = Call.memoryOffset(call);
+      long first = CallRecord.memoryOffset(call);
       try (DeviceBuffer part = mapped.slice(first, own)) {
         assertTrue(first >= 0 && first + own <= 100, () -> "first=" + first + ", count=" + own);
         assertEquals(own, part.count());

@@ -21,18 +21,18 @@ class CallTableTest {
     Rendezvous rendezvous =
         Mockito.mock(Rendezvous.class, Mockito.withSettings().mockMaker(MockMakers.SUBCLASS));
     for (int rank = 0; rank < size; rank++) {
-      ByteBuffer call = HostBuffers.allocate(Call.BYTES);
-      Call.write(
+      ByteBuffer call = HostBuffers.allocate(CallRecord.BYTES);
+      CallRecord.write(
           call,
           7,
-          Call.Origin.SYNC,
+          CallRecord.Origin.SYNC,
           Kind.ALL_REDUCE,
-          Call.element(DataType.INT32),
+          CallRecord.element(DataType.INT32),
           count.applyAsLong(rank),
           ReduceOp.SUM,
-          Call.NO_ROOT);
-      Call.writeOwn(call, 0, null);
-      Call.writeNotFinite(call, notFinite);
+          CallRecord.NO_ROOT);
+      CallRecord.writeOwn(call, 0, null);
+      CallRecord.writeNotFinite(call, notFinite);
       Mockito.when(rendezvous.call(rank)).thenReturn(call);
     }
     return rendezvous;

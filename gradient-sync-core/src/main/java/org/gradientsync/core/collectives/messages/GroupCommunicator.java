@@ -13,8 +13,8 @@ import org.gradientsync.core.group.Exchange;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.rendezvous.Call;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.HostElement;
@@ -120,7 +120,8 @@ public final class GroupCommunicator implements Communicator {
   /** A barrier of another name. */
   public void barrier(Origin origin) {
     beforeCall.run();
-    group.run(origin, Kind.BARRIER, Call.element((DataType) null), 0, Call.NO_ROOT, () -> {});
+    group.run(
+        origin, Kind.BARRIER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT, () -> {});
   }
 
   @Override
@@ -184,7 +185,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
     beforeCall.run();
-    run(Kind.ALL_GATHER, send, Call.NO_ROOT, () -> exchange.allGather(send, receive));
+    run(Kind.ALL_GATHER, send, CallRecord.NO_ROOT, () -> exchange.allGather(send, receive));
   }
 
   @Override
@@ -299,7 +300,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void run(Kind kind, Buffer data, int root, Runnable body) {
-    group.run(shown(), kind, Call.element(data), data.remaining(), root, body);
+    group.run(shown(), kind, CallRecord.element(data), data.remaining(), root, body);
   }
 
   private static void requireTag(int tag) {
@@ -327,14 +328,14 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private static void requireSame(Buffer a, Buffer b) {
-    if (Call.element(a) != Call.element(b) || a.remaining() != b.remaining()) {
+    if (CallRecord.element(a) != CallRecord.element(b) || a.remaining() != b.remaining()) {
       throw new IllegalArgumentException(
           "element type or length does not match: send=" + a + ", receive=" + b);
     }
   }
 
   private void requireTimesSize(Buffer whole, String wholeRole, Buffer part, String partRole) {
-    if (Call.element(whole) != Call.element(part)
+    if (CallRecord.element(whole) != CallRecord.element(part)
         || whole.remaining() != (long) part.remaining() * size()) {
       throw new IllegalArgumentException(
           "length or element type does not match: "

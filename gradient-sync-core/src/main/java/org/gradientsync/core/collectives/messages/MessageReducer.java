@@ -10,7 +10,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -161,7 +161,7 @@ public final class MessageReducer implements Reducer {
     try {
       return plan.load(call.in());
     } catch (RuntimeException | Error e) {
-      throw group.lost("the call failed before it began: " + e, e);
+      throw group.broken("the call failed before it began: " + e, e);
     }
   }
 

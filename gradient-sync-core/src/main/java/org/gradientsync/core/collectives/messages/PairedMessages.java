@@ -6,8 +6,8 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.rendezvous.Call;
-import org.gradientsync.core.rendezvous.Call.Origin;
+import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 
@@ -38,7 +38,7 @@ final class PairedMessages {
       Kind kind = send != null ? Kind.SEND : Kind.RECEIVE;
       group
           .matcher()
-          .beginPair(kind, Call.element(main), main.remaining(), destination, source, tag);
+          .beginPair(kind, CallRecord.element(main), main.remaining(), destination, source, tag);
       MismatchedCallException failure;
       try {
         sending.open(send, destination, tag);
@@ -93,8 +93,8 @@ final class PairedMessages {
   /** What is sent to one rank, or received from one; or nothing. */
   private final class Side {
     private final Kind kind;
-    private final ByteBuffer own = HostBuffers.allocate(Call.BYTES); // a call, then a verdict
-    private final ByteBuffer other = HostBuffers.allocate(Call.BYTES);
+    private final ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES); // a call, then a verdict
+    private final ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
     private Buffer data; // or null
     private int peer;
     private Message in; // or null
@@ -112,8 +112,8 @@ final class PairedMessages {
       }
       int toReceiver = Channel.sending(tag);
       int toSender = Channel.receiving(tag);
-      Call.write(
-          own, 0, Origin.COMMUNICATOR, kind, Call.element(data), data.remaining(), null, tag);
+      CallRecord.write(
+          own, 0, Origin.COMMUNICATOR, kind, CallRecord.element(data), data.remaining(), null, tag);
       in = group.messages().receiver(other, peer, kind == Kind.SEND ? toSender : toReceiver);
       out = group.messages().sender(own, peer, kind == Kind.SEND ? toReceiver : toSender);
     }
@@ -141,16 +141,16 @@ final class PairedMessages {
     }
 
     boolean isSame() {
-      return data == null || Call.samePair(own, other);
+      return data == null || CallRecord.samePair(own, other);
     }
 
     void writeVerdict(boolean fits) {
-      Call.writeVerdict(own, fits);
+      CallRecord.writeVerdict(own, fits);
     }
 
     /** Whether the other rank's verdict is positive. */
     boolean fits() {
-      return data == null || Call.verdict(other);
+      return data == null || CallRecord.verdict(other);
     }
 
     int position() {
@@ -159,7 +159,9 @@ final class PairedMessages {
 
     /** The number of elements to move after the verdicts. */
     int count() {
-      return data != null && Call.verdict(own) && Call.verdict(other) ? data.remaining() : 0;
+      return data != null && CallRecord.verdict(own) && CallRecord.verdict(other)
+          ? data.remaining()
+          : 0;
     }
 
     MismatchedCallException mismatch() {
@@ -169,11 +171,11 @@ final class PairedMessages {
               + ":\n  rank "
               + group.rank()
               + ": "
-              + Call.describe(own)
+              + CallRecord.describe(own)
               + "\n  rank "
               + peer
               + ": "
-              + Call.describe(other));
+              + CallRecord.describe(other));
     }
 
     MismatchedCallException mismatchWithThirdRank() {

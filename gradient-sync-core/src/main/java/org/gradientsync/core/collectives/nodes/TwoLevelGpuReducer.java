@@ -247,11 +247,11 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     for (ProcessGroup part : new ProcessGroup[] {nodeRanks, railRanks}) {
       synchronized (part) {
         if (!part.isBroken()) {
-          part.lost(reason, e);
+          part.broken(reason, e);
         }
       }
     }
-    return group.lost(reason, e);
+    return group.broken(reason, e);
   }
 
   /** The first failure, which the other ranks pass on as it is. */

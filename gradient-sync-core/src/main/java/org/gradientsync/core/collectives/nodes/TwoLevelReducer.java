@@ -17,7 +17,7 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.CollectiveCall;
@@ -116,7 +116,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private boolean anyPrivate() {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |= Call.memoryId(rendezvous.call(peer)) < 0;
+      any |= CallRecord.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }

@@ -5,7 +5,7 @@ import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
@@ -59,8 +59,8 @@ public final class NodeBuffers {
     public boolean isValid() {
       boolean valid = true;
       for (int peer = 0; peer < ids.length; peer++) {
-        valid &= Call.memoryId(rendezvous.call(peer)) == ids[peer];
-        valid &= Call.memoryOffset(rendezvous.call(peer)) == offsets[peer];
+        valid &= CallRecord.memoryId(rendezvous.call(peer)) == ids[peer];
+        valid &= CallRecord.memoryOffset(rendezvous.call(peer)) == offsets[peer];
       }
       return valid;
     }
@@ -95,9 +95,9 @@ public final class NodeBuffers {
   public Mapped map(HostBuffer own, DataType type, long count, int size) {
     Mapped mapped = new Mapped(size);
     for (int peer = 0; peer < size; peer++) {
-      long id = Call.memoryId(rendezvous.call(peer));
+      long id = CallRecord.memoryId(rendezvous.call(peer));
       mapped.ids[peer] = id;
-      mapped.offsets[peer] = Call.memoryOffset(rendezvous.call(peer));
+      mapped.offsets[peer] = CallRecord.memoryOffset(rendezvous.call(peer));
       if (peer == rank) {
         mapped.buffers[peer] = own;
       } else if (id >= 0) {

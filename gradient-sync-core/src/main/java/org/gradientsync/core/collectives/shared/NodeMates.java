@@ -5,7 +5,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.SharedFiles;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
@@ -59,7 +59,7 @@ public final class NodeMates {
   public RankLostException broken(HostBuffer buffer, Throwable e) {
     requireNoneGaveUp(e); // its memory may be gone
     requireNoneClosed(buffer, e);
-    return group.lost("the call failed in the middle: " + e, e);
+    return group.broken("the call failed in the middle: " + e, e);
   }
 
   /** A rank's file is gone: the rank has left or died, or its program has closed the buffer. */
@@ -69,9 +69,9 @@ public final class NodeMates {
       return group.lost(rank, cause);
     }
     if (!group.isAlive(rank)) {
-      return group.lost(group.name(rank) + " has died", null);
+      return group.broken(group.name(rank) + " has died", null);
     }
-    return group.lost(
+    return group.broken(
         group.name(rank) + " closed its buffer during the call: buffer=" + buffer,
         new IllegalStateException("buffer is closed: buffer=" + buffer, cause));
   }
@@ -80,10 +80,10 @@ public final class NodeMates {
   private void requireNoneClosed(HostBuffer buffer, Throwable cause) {
     String name = buffer.describe(); // the same on all ranks
     if (buffer.isClosed()) {
-      throw group.lost("this rank closed its buffer during the call: buffer=" + name, cause);
+      throw group.broken("this rank closed its buffer during the call: buffer=" + name, cause);
     }
     for (int mate = 0; mate < ranks.length; mate++) {
-      long id = Call.memoryId(rendezvous.call(mate));
+      long id = CallRecord.memoryId(rendezvous.call(mate));
       if (mate != own && id >= 0 && !SharedFiles.isThere(node.owner(mate), id)) {
         throw gone(ranks[mate], name, cause);
       }

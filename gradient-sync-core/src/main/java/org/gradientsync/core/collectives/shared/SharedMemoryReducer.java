@@ -11,7 +11,7 @@ import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.Call;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
@@ -155,7 +155,8 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private boolean anyPrivateInput(CollectiveCall call) {
     boolean any = false;
     for (int peer = 0; peer < group.size(); peer++) {
-      any |= call.kind().hasInput(peer, call.root()) && Call.memoryId(rendezvous.call(peer)) < 0;
+      any |=
+          call.kind().hasInput(peer, call.root()) && CallRecord.memoryId(rendezvous.call(peer)) < 0;
     }
     return any;
   }

@@ -262,7 +262,7 @@ class NodesRendezvousTest {
           own.barrier();
           if (group.rank() == 2) {
             synchronized (group) {
-              group.lost("the disk is full", null);
+              group.broken("the disk is full", null);
             }
           } else {
             RankLostException e = assertThrows(RankLostException.class, communicator::barrier);

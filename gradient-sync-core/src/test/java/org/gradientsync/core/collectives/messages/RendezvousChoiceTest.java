@@ -166,7 +166,7 @@ class RendezvousChoiceTest {
           communicator.barrier();
           if (group.rank() == 1) {
             synchronized (group) {
-              group.lost("the disk is full", null);
+              group.broken("the disk is full", null);
             }
             own.barrier();
           } else {

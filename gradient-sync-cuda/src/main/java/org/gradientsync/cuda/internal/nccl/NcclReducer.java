@@ -180,7 +180,7 @@ final class NcclReducer implements Reducer {
     }
     return e instanceof RankLostException lost
         ? lost
-        : group.lost("the call failed in the middle: " + e, e);
+        : group.broken("the call failed in the middle: " + e, e);
   }
 
   @Override

@@ -67,7 +67,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
         told = true;
         throw failure.timedOut
             ? group.timedOut(failure.text)
-            : group.lost("nccl has stopped: " + failure.text, null);
+            : group.broken("nccl has stopped: " + failure.text, null);
       }
     }
   }
@@ -89,7 +89,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
     if (!told && Thread.currentThread().isInterrupted() && progress.unfinished() > 0) {
       giveUp();
       synchronized (group) {
-        throw group.lost("interrupted while waiting for the GPU", null);
+        throw group.broken("interrupted while waiting for the GPU", null);
       }
     }
   }

@@ -58,13 +58,13 @@ final class PeerErrors {
       }
       if (report.failure() == PeerReport.MISMATCH) {
         MismatchedCallException e = new MismatchedCallException(failure.table());
-        group.lost("the ranks' calls did not match on the GPU", e);
-        throw e;
+        group.broken("the ranks' calls did not match on the GPU", e);
+        throw e; // this call throws the table, later ones that the group is broken
       }
       if (report.failure() == PeerReport.TIMED_OUT) {
         throw group.timedOut(failure.cause());
       }
-      throw group.lost("stopped: " + failure.cause(), null);
+      throw group.broken("stopped: " + failure.cause(), null);
     }
   }
 

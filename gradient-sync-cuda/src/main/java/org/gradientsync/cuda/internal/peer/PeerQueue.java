@@ -78,7 +78,7 @@ final class PeerQueue {
   RankLostException broken(DeviceException e) {
     synchronized (group) {
       order.enqueued(); // it never will be
-      return group.lost("the call failed in the middle: " + e, e);
+      return group.broken("the call failed in the middle: " + e, e);
     }
   }
 

@@ -78,13 +78,13 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
         && group.size() > 1
         && group.deviceCalls().pending() > 0) {
       giveUp();
-      throw group.lost("interrupted while waiting for the GPU", null);
+      throw group.broken("interrupted while waiting for the GPU", null);
     }
     List<Integer> late = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
       if (!group.isAlive(peer)) {
         giveUp();
-        throw group.lost(
+        throw group.broken(
             group.name(peer) + " has died, waited=" + Amounts.time(nanos) + " for the GPU", null);
       }
       if (peer != group.rank() && isLate(peer)) {
@@ -94,7 +94,8 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
         // longer counts may have, too.
         if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
           giveUp();
-          throw group.lost(group.name(peer) + " has left: " + left + ", before its GPU came", null);
+          throw group.broken(
+              group.name(peer) + " has left: " + left + ", before its GPU came", null);
         }
       }
     }

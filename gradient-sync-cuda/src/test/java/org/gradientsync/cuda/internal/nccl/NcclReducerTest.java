@@ -400,7 +400,7 @@ class NcclReducerTest {
             reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
             if (rank.rank() == 0) {
               synchronized (rank.group()) {
-                rank.group().lost("the test says so", null);
+                rank.group().broken("the test says so", null);
               }
               return;
             }

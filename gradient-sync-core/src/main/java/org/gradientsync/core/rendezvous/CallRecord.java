@@ -16,7 +16,7 @@ import org.gradientsync.spi.HostElement;
  * What a rank asks for in one call, in the form that it sends to other ranks: fixed fields of eight
  * bytes in native byte order. Two calls are compared by comparing memory.
  */
-public final class Call {
+public final class CallRecord {
   /** Which method of the API a call comes from. Calls of two origins never match. */
   public enum Origin {
     /** A call of a sync on device buffers, and a barrier. */
@@ -142,7 +142,7 @@ public final class Call {
   private static final int FIRST_ELEMENT = 100;
   private static final int KIND_BITS = 8; // below the origin
 
-  private Call() {}
+  private CallRecord() {}
 
   /** The element code of a data type. */
   public static int element(DataType type) {
