@@ -1,7 +1,9 @@
 package org.gradientsync.spi;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Optional;
+import org.gradientsync.UnavailableException;
 
 /**
  * A launcher's backend: the ranks of one job, and messages between them. The library implements
@@ -96,6 +98,23 @@ public interface Transport extends AutoCloseable {
    * @return a message that the caller closes
    */
   Message receiver(ByteBuffer memory, int peer, int tag);
+
+  /**
+   * Lets the others go on after ranks were lost. Called by each rank that is left: first with those
+   * that it has gone on without before, and after the ranks have agreed with all that are not among
+   * them. From the first call on, messages between the ranks that are left must work.
+   *
+   * @param lost ranks of the job
+   * @throws UnavailableException if a job of this kind ends with its first lost rank
+   */
+  default void goOnWithout(List<Integer> lost) {
+    throw new UnavailableException(
+        "this job cannot go on without a rank: launcher="
+            + name()
+            + ", rank="
+            + rank()
+            + "; start it with gradient-sync run --launcher tcp, or as threads with LocalRanks");
+  }
 
   /** Leaves the job. Does not wait for other ranks. */
   @Override

@@ -1,6 +1,7 @@
 package org.gradientsync.tcp;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Optional;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Message;
@@ -62,6 +63,11 @@ final class TcpTransport implements Transport {
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
     return job.endpoint().receiver(memory, peer, tag);
+  }
+
+  @Override
+  public void goOnWithout(List<Integer> lost) {
+    // Connections to the others stay as they are.
   }
 
   /** Whether this rank has left the job. */

@@ -48,6 +48,7 @@ public final class Job implements DeadlockDetector.Groups {
   private boolean everBroken;
   private Runnable whenUnused = () -> {};
   private volatile boolean ending;
+  private volatile boolean goneOn;
 
   /**
    * @param world all ranks of the job
@@ -157,6 +158,19 @@ public final class Job implements DeadlockDetector.Groups {
       }
     }
     return states;
+  }
+
+  /** The job goes on without these ranks. */
+  void goOnWithout(int[] worldRanks) {
+    goneOn = true;
+    for (int rank : worldRanks) {
+      liveness.leaveBehind(rank);
+    }
+  }
+
+  /** Whether ranks were left behind, so that each of the others ends by itself. */
+  boolean hasGoneOn() {
+    return goneOn;
   }
 
   /** Whether {@link #leave} was called. No call can finish after that. */

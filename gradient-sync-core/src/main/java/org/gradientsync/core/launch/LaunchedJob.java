@@ -1,6 +1,7 @@
 package org.gradientsync.core.launch;
 
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.Launcher;
@@ -28,6 +29,10 @@ public final class LaunchedJob {
       end = JobEnd.install();
     }
     Transport transport = launcher.connect(settings);
+    if (settings.elastic()) {
+      transport.goOnWithout(List.of()); // throws if it cannot
+      JobEnd.letRanksEndAlone();
+    }
     synchronized (WORLDS) {
       ProcessGroup world = WORLDS.get(transport);
       if (world == null) {

@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
+import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Answers;
 import org.gradientsync.core.backend.LauncherVariables;
@@ -117,6 +118,24 @@ public final class Selection {
     GroupCommunicator communicator = new GroupCommunicator(part);
     try {
       return choose(part, communicator, device, Map.of(), false);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, communicator);
+      throw e;
+    }
+  }
+
+  /**
+   * As above, for the ranks that are left of a sync.
+   *
+   * @throws org.gradientsync.RankLostException if another rank was lost; the group is then open, so
+   *     that the others can go on
+   */
+  public Choice goOn(ProcessGroup left, BackendDevice device) {
+    GroupCommunicator communicator = new GroupCommunicator(left);
+    try {
+      return choose(left, communicator, device, Map.of(), left.rank() == 0);
+    } catch (RankLostException e) {
+      throw e;
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, communicator);
       throw e;

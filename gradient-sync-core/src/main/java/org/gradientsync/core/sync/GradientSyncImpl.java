@@ -13,6 +13,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SparseRows;
 import org.gradientsync.core.buckets.BucketsBuilder;
@@ -44,6 +45,7 @@ final class GradientSyncImpl extends ChosenSync {
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private volatile boolean stopRequested;
+  private boolean stopsOnSignal;
 
   /** The program's view of the communicator, possibly wrapped. */
   private Communicator programCommunicator;
@@ -261,6 +263,7 @@ final class GradientSyncImpl extends ChosenSync {
   }
 
   void stopOnSignal() {
+    stopsOnSignal = true;
     StopSignals.add(stop);
   }
 
@@ -283,13 +286,65 @@ final class GradientSyncImpl extends ChosenSync {
     if (runner.interceptor() != null) {
       part.useInterceptor(runner.interceptor());
     }
-    synchronized (parts) {
-      parts.add(part);
-    }
-    if (order.isClosed()) { // by another thread, which may have missed the new part
-      part.close();
-    }
+    add(part);
     return part;
+  }
+
+  @Override
+  public GradientSync survivors() {
+    order.requireOpen();
+    order.requireNoHook();
+    order.closeThread();
+    closeParts();
+    ProcessGroup ranks = choice.group().survivors();
+    GradientSyncImpl next;
+    try {
+      closeForSurvivors();
+      next = withSurvivors(ranks);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, ownDevice());
+      throw e;
+    }
+    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
+    return next;
+  }
+
+  /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
+  private void closeForSurvivors() {
+    try {
+      closeExcept(device);
+    } catch (RuntimeException e) {
+      log.debug("rank {}: calls had failed before it goes on", rank(), e); // a lost rank's
+    }
+  }
+
+  /** Ranks may be lost while the others prepare to go on. */
+  private GradientSyncImpl withSurvivors(ProcessGroup left) {
+    ProcessGroup ranks = left;
+    while (true) {
+      try {
+        GradientSyncImpl next =
+            new GradientSyncImpl(selection, selection.goOn(ranks, device), parent);
+        next.inherit(this);
+        return next;
+      } catch (RankLostException e) {
+        log.debug("rank {} goes on again", rank(), e);
+        ranks = ranks.survivors();
+      }
+    }
+  }
+
+  private void inherit(GradientSyncImpl earlier) {
+    stopRequested = earlier.stopRequested;
+    if (earlier.stopsOnSignal) {
+      stopOnSignal();
+    }
+    if (earlier.runner.interceptor() != null) {
+      useInterceptor(earlier.runner.interceptor());
+    }
+    if (parent != null) {
+      parent.add(this);
+    }
   }
 
   @Override
@@ -302,10 +357,18 @@ final class GradientSyncImpl extends ChosenSync {
     order.requireNoHook();
     order.closeThread();
     closeParts(); // with no lock held, because it waits for the parts' running calls
-    Resources.closeAll(this::closeOwn, arrays); // in this order: calls hold the arrays' lock first
+    closeExcept(null);
   }
 
-  private void closeOwn() {
+  /**
+   * @param kept the device that another sync goes on to use, or null
+   */
+  private void closeExcept(BackendDevice kept) {
+    // In this order: calls hold the arrays' lock first.
+    Resources.closeAll(() -> closeOwn(kept), arrays);
+  }
+
+  private void closeOwn(BackendDevice kept) {
     synchronized (choice.group()) {
       if (order.isClosed()) {
         return;
@@ -319,8 +382,14 @@ final class GradientSyncImpl extends ChosenSync {
           choice.reducer(), // which waits for the work enqueued on the device
           this::report,
           communicator,
-          parent == null ? device : () -> parent.forget(this));
+          kept == null ? ownDevice() : null,
+          parent == null ? null : () -> parent.forget(this));
     }
+  }
+
+  /** The device if this sync closes it, otherwise null. */
+  private BackendDevice ownDevice() {
+    return parent == null ? device : null;
   }
 
   private void closeParts() {
@@ -329,6 +398,15 @@ final class GradientSyncImpl extends ChosenSync {
       open = List.copyOf(parts);
     }
     Resources.closeAll(open);
+  }
+
+  private void add(GradientSyncImpl part) {
+    synchronized (parts) {
+      parts.add(part);
+    }
+    if (order.isClosed()) { // by another thread, which may have missed the new part
+      part.close();
+    }
   }
 
   private void forget(GradientSyncImpl part) {
