@@ -67,7 +67,9 @@ final class TcpTransport implements Transport {
 
   @Override
   public void goOnWithout(List<Integer> lost) {
-    // Connections to the others stay as they are.
+    if (process != null) {
+      lost.forEach(process::leaveBehind);
+    }
   }
 
   /** Whether this rank has left the job. */
