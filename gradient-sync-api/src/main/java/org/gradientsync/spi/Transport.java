@@ -116,6 +116,39 @@ public interface Transport extends AutoCloseable {
             + "; start it with gradient-sync run --launcher tcp, or as threads with LocalRanks");
   }
 
+  /**
+   * How many processes wait to join the job. Some rank counts them, the others do not know.
+   *
+   * @return 0 or more
+   */
+  default int newcomers() {
+    return 0;
+  }
+
+  /**
+   * Invites the processes that wait to a new job. Called by one rank, which becomes its rank 0. The
+   * ranks that take part now get the first numbers.
+   *
+   * @param ranks how many those are
+   * @return what each of them passes to {@link #join}
+   * @throws org.gradientsync.GradientSyncException if there can be no such job
+   */
+  default byte[] invite(int ranks) {
+    throw new UnavailableException("nobody can join this job: launcher=" + name());
+  }
+
+  /**
+   * Joins the new job. This one stays open. Called by all ranks that take part.
+   *
+   * @param invitation what {@link #invite} has returned
+   * @param rank this rank's number in the new job
+   * @return the new job's transport
+   * @throws org.gradientsync.GradientSyncException if not all ranks come in time
+   */
+  default Transport join(byte[] invitation, int rank) {
+    throw new UnavailableException("nobody can join this job: launcher=" + name());
+  }
+
   /** Leaves the job. Does not wait for other ranks. */
   @Override
   void close();

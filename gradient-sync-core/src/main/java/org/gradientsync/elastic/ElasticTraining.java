@@ -2,16 +2,21 @@ package org.gradientsync.elastic;
 
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -39,11 +44,14 @@ import org.slf4j.LoggerFactory;
 public final class ElasticTraining implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ElasticTraining.class);
   private static final long NOTHING = -1; // no step: this rank's state is not whole
-  private static final int LEAVES = 1;
+  private static final long LEAVES = 1;
+  private static final long ADMITS = 2;
+  private static final long POLL_NANOS = 20_000_000;
   private static final int PIECE_BYTES = 16 << 20;
 
   private final ElasticLoop loop;
   private final int minRanks;
+  private final Duration waitForRanks;
   private final long commitEvery;
   private final List<ByteBuffer> committed = new ArrayList<>();
   private byte[] committedRest = {};
@@ -59,7 +67,17 @@ public final class ElasticTraining implements AutoCloseable {
     sync = builder.sync;
     loop = builder.loop;
     minRanks = builder.minRanks;
+    waitForRanks = builder.waitForRanks;
     commitEvery = builder.commitEvery;
+  }
+
+  /** The training cannot go on. */
+  private static final class TooFewException extends RankLostException {
+    private static final long serialVersionUID = 1;
+
+    TooFewException(String message) {
+      super(message);
+    }
   }
 
   /**
@@ -78,6 +96,7 @@ public final class ElasticTraining implements AutoCloseable {
     private final GradientSync sync;
     private final ElasticLoop loop;
     private int minRanks = 1;
+    private Duration waitForRanks = Duration.ZERO;
     private long commitEvery;
 
     private Builder(GradientSync sync, ElasticLoop loop) {
@@ -86,7 +105,8 @@ public final class ElasticTraining implements AutoCloseable {
     }
 
     /**
-     * Sets with how many ranks the training goes on. With fewer, {@link #run} throws.
+     * Sets with how many ranks the training goes on. With fewer it waits for others to join, and
+     * then {@link #run} throws.
      *
      * @param ranks 1 if not set
      * @return this builder
@@ -96,6 +116,17 @@ public final class ElasticTraining implements AutoCloseable {
         throw new IllegalArgumentException("at least one rank goes on: minRanks=" + ranks);
       }
       minRanks = ranks;
+      return this;
+    }
+
+    /**
+     * Sets how long too few ranks wait for others to join.
+     *
+     * @param limit zero if not set
+     * @return this builder
+     */
+    public Builder waitForRanks(Duration limit) {
+      waitForRanks = Objects.requireNonNull(limit, "limit");
       return this;
     }
 
@@ -141,6 +172,7 @@ public final class ElasticTraining implements AutoCloseable {
     while (true) {
       try {
         if (!aligned) {
+          awaitEnough();
           align();
           aligned = true;
         }
@@ -158,9 +190,11 @@ public final class ElasticTraining implements AutoCloseable {
         }
         sync.barrier(); // until here, others may need this rank's state
         return true;
+      } catch (TooFewException e) {
+        throw e;
       } catch (RankLostException e) {
         log.info("rank {}: {}", sync.rank(), e.getMessage());
-        goOn(e);
+        goOn();
         aligned = false;
       }
     }
@@ -184,12 +218,17 @@ public final class ElasticTraining implements AutoCloseable {
     return changes;
   }
 
-  /** The ranks tell each other who leaves. Returns false if this one does. */
+  /** The ranks tell each other who leaves and who waits. Returns false if this one leaves. */
   private boolean meet() {
-    long[] own = {leaves ? LEAVES : 0};
+    long[] own = {leaves ? LEAVES : newcomers() > 0 ? ADMITS : 0};
     long[] all = new long[sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    if (Arrays.stream(all).noneMatch(word -> word == LEAVES)) {
+    boolean nobodyLeaves = Arrays.stream(all).noneMatch(word -> word == LEAVES);
+    if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
+      admit();
+      align();
+    }
+    if (nobodyLeaves) {
       return true;
     }
     if (own[0] == LEAVES) {
@@ -201,15 +240,45 @@ public final class ElasticTraining implements AutoCloseable {
         "ranks leave after step " + step + ": " + Arrays.toString(all), null, true);
   }
 
+  private int newcomers() {
+    return sync instanceof Admission own ? own.newcomers() : 0;
+  }
+
+  private void admit() {
+    end();
+    GradientSync all = ((Admission) sync).admit();
+    changes += all == sync ? 0 : 1;
+    sync = all;
+  }
+
+  /** Waits for others to join, if there are too few ranks. */
+  private void awaitEnough() {
+    WaitClock time = new WaitClock();
+    while (sync.size() < minRanks) {
+      boolean over = time.look() > waitForRanks.toNanos();
+      long[] word = {newcomers() > 0 ? ADMITS : over ? LEAVES : 0};
+      sync.communicator().broadcast(LongBuffer.wrap(word), 0);
+      if (word[0] == ADMITS) {
+        admit();
+      } else if (word[0] == LEAVES) {
+        throw new TooFewException(
+            "too few ranks are left: ranks="
+                + sync.size()
+                + ", minRanks="
+                + minRanks
+                + ", waited="
+                + Amounts.time(waitForRanks));
+      } else {
+        LockSupport.parkNanos(POLL_NANOS);
+      }
+    }
+  }
+
   /** Makes a sync of the ranks that are left. */
-  private void goOn(RankLostException cause) {
+  private void goOn() {
     end();
     sync = sync.survivors();
     changes++;
-    if (sync.size() < minRanks) {
-      throw new RankLostException(
-          "too few ranks are left: ranks=" + sync.size() + ", minRanks=" + minRanks, cause);
-    }
   }
 
   private void end() {

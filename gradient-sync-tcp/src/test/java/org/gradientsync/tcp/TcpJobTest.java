@@ -208,7 +208,7 @@ class TcpJobTest {
     OutgoingHandshake other = new OutgoingHandshake(new Handshake("x"), null, protocol);
     Handshake.Hello hello =
         new Handshake.Hello(
-            true, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
+            true, false, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
     for (int i = 0; i < 100; i++) {
       try {
         other.connect(new InetSocketAddress("127.0.0.1", port), hello).close();
@@ -289,6 +289,7 @@ class TcpJobTest {
         (port, random) -> {
           Handshake.Hello hello =
               new Handshake.Hello(
+                  random.nextBoolean(),
                   random.nextBoolean(),
                   random.nextInt(4),
                   3,

@@ -46,6 +46,7 @@ public final class Job implements DeadlockDetector.Groups {
   private final int ranksOnNode;
   private long number; // 0 before the first split
   private boolean everBroken;
+  private boolean taken;
   private Runnable whenUnused = () -> {};
   private volatile boolean ending;
   private volatile boolean goneOn;
@@ -158,6 +159,13 @@ public final class Job implements DeadlockDetector.Groups {
       }
     }
     return states;
+  }
+
+  /** Whether this is the first call: for the group whose ranks agree in the world's place. */
+  synchronized boolean takeFirst() {
+    boolean first = !taken;
+    taken = true;
+    return first;
   }
 
   /** The job goes on without these ranks. */

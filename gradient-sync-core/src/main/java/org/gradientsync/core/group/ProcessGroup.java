@@ -174,7 +174,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
       return null;
     }
     RankMap ranks = new RankMap(transport, ranks().worldRanks(part.peers()), part.rank());
-    return new ProcessGroup(transport, job, ranks, part, newTimeouts, null);
+    return new ProcessGroup(
+        transport, job, ranks, part, newTimeouts, job.takeFirst() ? survivors : null);
   }
 
   /**
@@ -199,7 +200,9 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     job.goOnWithout(left);
     RankMap ranks = new RankMap(transport, first.worldRanks(part.peers()), part.rank());
     ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
-    close(false);
+    if (!isWorld()) {
+      close(false);
+    }
     return next;
   }
 

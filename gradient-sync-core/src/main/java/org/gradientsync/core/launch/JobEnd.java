@@ -89,12 +89,16 @@ final class JobEnd implements UncaughtExceptionHandler {
     if (none) {
       return;
     }
-    JobProcess own = process.get();
-    job = own;
-    world = ranks;
+    follow(process.get(), ranks);
     Runtime.getRuntime()
-        .addShutdownHook(new Thread(() -> shutDown(own, ranks), "gradient-sync-end"));
+        .addShutdownHook(new Thread(() -> shutDown(job, world), "gradient-sync-end"));
     SharedFiles.leaveDeletionToCaller();
+  }
+
+  /** Ends this rank as one of these from now on. */
+  void follow(JobProcess process, ProcessGroup ranks) {
+    job = process;
+    world = ranks;
   }
 
   private static void shutDown(JobProcess job, ProcessGroup world) {

@@ -51,6 +51,28 @@ public final class LaunchedJob {
   }
 
   /**
+   * Leaves a job for another one that this rank has joined.
+   *
+   * @param earlier a group of the job
+   * @param joined the other job's transport
+   * @return all ranks of the other job
+   */
+  public static ProcessGroup follow(ProcessGroup earlier, Transport joined) {
+    synchronized (WORLDS) {
+      ProcessGroup before = WORLDS.remove(earlier.transport());
+      ProcessGroup world = ProcessGroup.world(joined);
+      WORLDS.put(joined, world);
+      if (joined.process().isPresent()) {
+        JobEnd.install().follow(joined.process().get(), world);
+      } else {
+        world.whenUnused(() -> closeIfUnused(world));
+      }
+      before.whenUnused(before::close); // once its last sync has closed
+      return world;
+    }
+  }
+
+  /**
    * Leaves the job if this rank is no process and has no other groups.
    *
    * @param world of any job

@@ -11,6 +11,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.RankLostException;
@@ -20,6 +21,7 @@ import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -28,12 +30,13 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
 import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** One rank's sync. Each call of the program begins here, and a {@link CallRunner} runs it. */
-final class GradientSyncImpl extends ChosenSync {
+final class GradientSyncImpl extends ChosenSync implements Admission {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
   private final Selection selection;
@@ -275,7 +278,7 @@ final class GradientSyncImpl extends ChosenSync {
     if (ranks == null) {
       return null;
     }
-    Selection.Choice chosen = selection.choose(ranks, device);
+    Selection.Choice chosen = selection.choosePart(ranks, device);
     GradientSyncImpl part;
     try {
       part = new GradientSyncImpl(selection, chosen, this);
@@ -307,6 +310,55 @@ final class GradientSyncImpl extends ChosenSync {
     }
     log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
     return next;
+  }
+
+  @Override
+  public int newcomers() {
+    return choice.group().transport().newcomers();
+  }
+
+  @Override
+  public GradientSync admit() {
+    Transport transport = choice.group().transport();
+    byte[] invitation =
+        communicator.broadcast(rank() == 0 ? transport.invite(size()) : new byte[0], 0);
+    Transport joined = null;
+    try {
+      joined = transport.join(invitation, rank());
+    } catch (GradientSyncException e) {
+      log.warn("rank {} cannot meet those that join: {}", rank(), e.getMessage());
+    }
+    if (!communicator.all(joined != null)) { // everyone stays in this job
+      Resources.closeAll(joined);
+      return this;
+    }
+    order.closeThread();
+    closeParts();
+    ProcessGroup world = LaunchedJob.follow(choice.group(), joined);
+    GradientSyncImpl next;
+    try {
+      closeForSurvivors();
+      joined.goOnWithout(List.of()); // and may be joined again
+      next = in(world);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, ownDevice());
+      throw e;
+    }
+    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
+    return next;
+  }
+
+  /** A sync of all ranks of another job, or of those that are left of them. */
+  private GradientSyncImpl in(ProcessGroup world) {
+    try {
+      GradientSyncImpl next =
+          new GradientSyncImpl(selection, selection.choose(world, device), parent);
+      next.inherit(this);
+      return next;
+    } catch (RankLostException e) {
+      log.debug("rank {} goes on without one that was to join", rank(), e);
+      return withSurvivors(world.survivors());
+    }
   }
 
   /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
