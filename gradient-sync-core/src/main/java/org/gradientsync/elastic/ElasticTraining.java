@@ -227,6 +227,7 @@ public final class ElasticTraining implements AutoCloseable {
     if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
       admit();
       align();
+      return meet(); // as those that have joined
     }
     if (nobodyLeaves) {
       return true;
