@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Amounts;
@@ -233,6 +234,8 @@ final class JobStart {
       int size = invitation.getInt();
       Invitation job = new Invitation(size, own.host(), invitation.getInt());
       return next(own.in(job, rank), lobby, null).join();
+    } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
+      throw new IOException(e.getMessage(), e);
     }
   }
 
