@@ -162,7 +162,7 @@ class TcpJobTest {
         ThreadRanks.run(port, 1, (rank, builder) -> failure(builder.set("tcp.size", "3"), 1));
     assertTrue(first.get(0).contains("timed out: not all ranks have come"), first::toString);
     for (int late : new int[] {1, 2}) {
-      String text = failure(ThreadRanks.builder(port, late, 3), 1000);
+      String text = failure(ThreadRanks.builder(port, late, 3), 60);
       assertTrue(
           text.contains("rank 0 has given up the start of the job: timed out: not all ranks")
               && text.contains("missing=rank 1, rank 2")
