@@ -97,6 +97,26 @@ class LaunchIT {
     assertEquals("", run.err());
   }
 
+  /** On this machine the build has made what the demo needs, which is no MPI and no CUDA. */
+  @Test
+  void theDemoNeedsNoMpi() throws Exception {
+    Path called = folder.resolve("called");
+    for (String name : new String[] {"mpirun", "mpiexec", "ompi_info", "apt-get"}) {
+      Path program = Files.writeString(folder.resolve(name), "#!/bin/sh\necho $0 >>" + called);
+      assertTrue(program.toFile().setExecutable(true));
+    }
+    Run run =
+        Script.alone(SCRIPTS.resolve("demo"))
+            .set("PATH", folder + ":" + System.getenv("PATH"))
+            .run(folder)
+            .exits(0)
+            .prints("rank 3 of 4: average 1.5, launcher local, reducer local")
+            .prints("rank 1 of 2: average 0.5, launcher tcp, reducer shared")
+            .prints("demo: all passed");
+    assertFalse(Files.exists(called), run::toString);
+    Script.alone(SCRIPTS.resolve("demo")).run(folder, "--no").exits(2);
+  }
+
   @Test
   void aBundleReplacesNothingElse() throws Exception {
     Path mine = Files.createFile(Files.createDirectory(folder.resolve("mine")).resolve("thesis"));
@@ -135,7 +155,7 @@ class LaunchIT {
     Script.alone(bin.resolve("gradient-average"))
         .run(folder)
         .exits(2)
-        .complainsInOneLine("run script/demo or mvn package first");
+        .complainsInOneLine("run script/demo --mpi or mvn package first");
   }
 
   @Test

@@ -43,6 +43,40 @@ class MpirunIT {
     assertEquals(1, run.out().lines().filter(line -> line.contains("World size")).count());
   }
 
+  private Script withTorchrunsVariables(String rank) throws Exception {
+    Path program = folder.resolve("rank");
+    String launch = Script.BIN.resolve("launch").toString();
+    Files.writeString(
+        program,
+        "#!/bin/sh\nRANK=" + rank + " exec '" + launch + "' " + FirstAverage.class.getName());
+    assertTrue(program.toFile().setExecutable(true));
+    return Script.underMpirun(2, program.toString())
+        .set("WORLD_SIZE", "2")
+        .set("MASTER_ADDR", "127.0.0.1")
+        .set("MASTER_PORT", "29411");
+  }
+
+  /** Somebody's shell has torchrun's variables, and the job is mpirun's. */
+  @Test
+  void mpirunsRanksCountAndTorchrunsVariablesAreWarnedOf() throws Exception {
+    withTorchrunsVariables("0")
+        .run(folder)
+        .exits(0)
+        .printsLike("rank 1 of 2: average 0.5, launcher mpi, reducer [-a-z]+")
+        .complains("several launchers have set their variables: [mpi, tcp]; taking mpi");
+  }
+
+  /** mpirun has started torchrun, once on each node. */
+  @Test
+  void torchrunsRanksCountIfTorchrunHasStartedThem() throws Exception {
+    withTorchrunsVariables("$OMPI_COMM_WORLD_RANK")
+        .set("TORCHELASTIC_RUN_ID", "1")
+        .run(folder)
+        .exits(0)
+        .printsLike("rank 1 of 2: average 0.5, launcher tcp, reducer [-a-z]+")
+        .complains("several launchers have set their variables: [tcp, mpi]; taking tcp");
+  }
+
   @ParameterizedTest
   @CsvSource({"2,FLOAT16,100003", "3,BFLOAT16,7", "3,FLOAT64,65537", "2,FLOAT32,0"})
   void gradientAverageOfTypesAndSizes(int ranks, String type, int size) throws Exception {

@@ -16,6 +16,7 @@ import org.gradientsync.spi.Settings;
  * @param host where rank 0 listens
  * @param port where rank 0 listens
  * @param localRank the number on the node, or -1 if nobody said
+ * @param localSize the number of ranks on the node, or -1 if nobody said
  * @param secret the job's, or an empty text
  * @param network the name or address of the interface to use, or an empty text
  * @param ofProcess whether the process is the rank, and not one of its threads
@@ -27,6 +28,7 @@ record Coordinates(
     String host,
     int port,
     int localRank,
+    int localSize,
     String secret,
     String network,
     boolean ofProcess,
@@ -124,6 +126,8 @@ record Coordinates(
         settings.get(SECRET).orElse(environment.getOrDefault(SECRET_VARIABLE, "")).strip();
     boolean local = !built && environment.containsKey("LOCAL_RANK");
     int localRank = local ? number(environment, "LOCAL_RANK", 0, rank) : -1;
+    boolean localSizes = !built && environment.containsKey("LOCAL_WORLD_SIZE");
+    int localSize = localSizes ? number(environment, "LOCAL_WORLD_SIZE", 1, size) : -1;
     boolean ofProcess =
         !built || settings.get(RANK).get().equals(System.getProperty("gradientsync." + RANK));
     return new Coordinates(
@@ -132,6 +136,7 @@ record Coordinates(
         host,
         port,
         localRank,
+        localSize,
         secret,
         settings.get(INTERFACE).orElse(""),
         ofProcess,
@@ -159,7 +164,7 @@ record Coordinates(
   /** The place in another job of the same processes. */
   Coordinates in(Invitation job, int newRank) {
     return new Coordinates(
-        newRank, job.size(), job.host(), job.port(), -1, secret, network, ofProcess, false);
+        newRank, job.size(), job.host(), job.port(), -1, -1, secret, network, ofProcess, false);
   }
 
   /** Where rank 0 listens, for texts. */

@@ -16,7 +16,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
@@ -43,6 +45,10 @@ final class JobStart {
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
   private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
+  private static final long REFUSING_MILLIS = 30_000;
+
+  /** Jobs that have not started, by port: they still say why to ranks that come late. */
+  private static final Map<Integer, TcpJob> REFUSING = new ConcurrentHashMap<>();
 
   private final Coordinates own;
   private final Timeouts timeouts;
@@ -93,7 +99,7 @@ final class JobStart {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RankLostException("interrupted while the job starts: " + own, e);
-    } catch (IOException e) {
+    } catch (IOException | IllegalArgumentException e) {
       throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
     }
   }
@@ -163,9 +169,28 @@ final class JobStart {
     } catch (RuntimeException | Error | InterruptedException e) {
       registration.fail(
           "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
-      job.close();
+      refuseForAWhile(job);
       throw e;
     }
+  }
+
+  /** Ranks that come late need not wait for their time-out, as long as this process lives. */
+  private void refuseForAWhile(TcpJob job) {
+    REFUSING.put(own.port(), job);
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                Thread.sleep(REFUSING_MILLIS);
+              } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+              }
+              REFUSING.remove(own.port(), job);
+              job.close();
+            },
+            "gradient-sync-tcp-refusing");
+    thread.setDaemon(true);
+    thread.start();
   }
 
   private static String names(List<Integer> ranks) {
@@ -186,6 +211,10 @@ final class JobStart {
 
   private ServerSocketChannel bindToPort(InetAddress address)
       throws IOException, InterruptedException {
+    TcpJob before = REFUSING.remove(own.port());
+    if (before != null) {
+      before.close();
+    }
     long start = System.nanoTime();
     while (true) {
       try {

@@ -72,7 +72,8 @@ final class OutgoingHandshake {
     }
   }
 
-  private void greet(SocketChannel channel, InetSocketAddress to, Handshake.Hello hello)
+  /** Proves, and has it proved, on a connection that exists. */
+  void greet(SocketChannel channel, InetSocketAddress to, Handshake.Hello hello)
       throws IOException {
     byte[] first = hello.encode(protocol);
     write(channel, first);

@@ -39,13 +39,16 @@ final class Registration {
     missing = size - 1;
   }
 
-  /** Whether more ranks may come. */
-  synchronized boolean isOpen() {
-    return !over;
+  /** Whether ranks may register, those included that only hear why there is no job. */
+  synchronized boolean takes() {
+    return !over || failure != null;
   }
 
   synchronized void add(Handshake.Hello hello, Member member, SocketChannel channel) {
     if (over) {
+      if (failure != null) {
+        reply(channel, REFUSED, failure.getBytes(StandardCharsets.UTF_8));
+      }
       Listener.close(channel);
       return;
     }

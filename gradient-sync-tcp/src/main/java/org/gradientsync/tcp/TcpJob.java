@@ -95,6 +95,15 @@ final class TcpJob implements Listener.Doorkeeper {
           localRank,
           own.localRank());
     }
+    long localSize = Arrays.stream(nodes).filter(node -> node == nodes[rank]).count();
+    if (own.localSize() >= 0 && own.localSize() != localSize) {
+      log.warn(
+          "number of local ranks differs: rank={}, localSize={}, LOCAL_WORLD_SIZE={}; taking"
+              + " localSize, which counts the ranks of this node",
+          rank,
+          localSize,
+          own.localSize());
+    }
   }
 
   private static int firstLike(Member[] all, int rank) {
@@ -184,7 +193,7 @@ final class TcpJob implements Listener.Doorkeeper {
     if (hello.register()) {
       return registration == null
           ? Handshake.OTHER_JOB
-          : registration.isOpen() ? Handshake.OK : Handshake.STARTED;
+          : registration.takes() ? Handshake.OK : Handshake.STARTED;
     }
     return now == null ? Handshake.OTHER_JOB : now.admit(hello);
   }

@@ -21,6 +21,7 @@ public final class TcpLauncher implements Launcher {
 
   private static final Settings OF_PROCESS = new Settings(Map.of());
   private static final int OF_BUILDER = 200;
+  private static final int OF_TORCHRUN = 150; // started by an mpirun, perhaps
   private static final int OF_ENVIRONMENT = 50;
 
   private static final Map<Coordinates, Rank> RANKS = new HashMap<>();
@@ -55,10 +56,18 @@ public final class TcpLauncher implements Launcher {
     return Coordinates.areIn(settings) || launched();
   }
 
-  /** Settings say more than the environment, in which mpirun's variables count first. */
+  /**
+   * Settings say more than the environment, in which mpirun's variables count first, unless
+   * torchrun itself has set the others: mpirun may have started torchrun, once on each node.
+   */
   @Override
   public int priority(Settings settings) {
-    return Coordinates.areIn(settings) ? OF_BUILDER : OF_ENVIRONMENT;
+    if (Coordinates.areIn(settings)) {
+      return OF_BUILDER;
+    }
+    return LauncherVariables.environment().containsKey("TORCHELASTIC_RUN_ID")
+        ? OF_TORCHRUN
+        : OF_ENVIRONMENT;
   }
 
   @Override

@@ -1,12 +1,17 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Tests how jobs of processes start and end, with and without errors. */
 class JobEndIT {
@@ -80,6 +85,73 @@ class JobEndIT {
     requireText(
         failure(Map.of("MASTER_ADDR", "192.0.2.1"), "GRADIENTSYNC_SECRET"),
         "set GRADIENTSYNC_SECRET");
+  }
+
+  @Test
+  void differentVersionsAreNamed() throws Exception {
+    Ranks ranks = Ranks.prepare();
+    for (int rank = 0; rank < 2; rank++) {
+      ranks.start(ranks.variables(rank, 2), List.of(), Programs.class, "of-version", "0.1." + rank);
+    }
+    for (Ranks.Result rank : ranks.await()) {
+      requireMatch(
+          rank,
+          "caught the ranks have different versions of gradient-sync-tcp: rank 0 has 0.1.0, rank 1"
+              + " \\(.*\\) has 0.1.1; use one version on all ranks.*");
+    }
+  }
+
+  @Test
+  void localNumbersThatAreNotThoseOfTheNodeAreWarnedOf() throws Exception {
+    Ranks ranks = Ranks.prepare();
+    for (int rank = 0; rank < 2; rank++) {
+      Map<String, String> variables = ranks.variables(rank, 2);
+      variables.put("LOCAL_RANK", "0");
+      variables.put("LOCAL_WORLD_SIZE", rank == 0 ? "2" : "1");
+      ranks.start(variables, List.of(), Programs.class, "average");
+    }
+    List<Ranks.Result> job = ranks.await();
+    job.forEach(rank -> rank.expect(" of 2: shared, average 0.5"));
+    assertFalse(job.get(0).output().contains("differs"), job::toString);
+    job.get(1).expect("local rank differs: rank=1, localRank=1, LOCAL_RANK=0; taking localRank");
+    job.get(1)
+        .expect(
+            "number of local ranks differs: rank=1, localSize=2, LOCAL_WORLD_SIZE=1; taking"
+                + " localSize");
+  }
+
+  /** In no output, at the level debug, and in no report, whether all goes well or not. */
+  @Test
+  void theSecretIsShownNowhere(@TempDir Path reports) throws Exception {
+    String secret = "5ecret-of-this-test";
+    Ranks ranks = Ranks.prepare();
+    for (int rank = 0; rank < 3; rank++) {
+      Map<String, String> variables = ranks.variables(rank, 3);
+      variables.put("GRADIENTSYNC_SECRET", secret);
+      List<String> options =
+          List.of(
+              "-Dgradientsync.reports=" + reports,
+              "-Dgradientsync.tcp.secret=" + secret,
+              "-Dgradientsync.tcp.secrets=" + secret, // a wrong name is warned of
+              "-Dorg.slf4j.simpleLogger.defaultLogLevel=debug");
+      ranks.start(variables, options, Programs.class, "late");
+    }
+    for (Ranks.Result rank : ranks.await()) {
+      requireText(rank.output(), "(secret)");
+      assertFalse(rank.output().contains(secret), rank.output());
+    }
+    List<Path> files;
+    try (Stream<Path> all = Files.walk(reports)) {
+      files = all.filter(Files::isRegularFile).toList();
+    }
+    assertTrue(files.size() > 3, files::toString);
+    for (Path file : files) {
+      String report = Files.readString(file);
+      if (file.getFileName().toString().startsWith("rank-")) {
+        requireText(report, "gradientsync.tcp.secret=(secret)");
+      }
+      assertFalse(report.contains(secret), report);
+    }
   }
 
   private static void requireText(String output, String text) {

@@ -30,7 +30,12 @@ final class Programs {
               });
       case "exit" -> loseOne(() -> System.exit(3));
       case "return" -> loseOne(() -> {});
+      case "late" -> late();
       case "unavailable" -> unavailable();
+      case "of-version" -> {
+        JobStart.version = args[1];
+        unavailable();
+      }
       case "go-on" -> goOn(Integer.parseInt(args[1]));
       case "time" -> time(Integer.parseInt(args[1]), Integer.parseInt(args[2]), args[3]);
       default -> throw new IllegalArgumentException(args[0]);
@@ -72,6 +77,16 @@ final class Programs {
         }
         sync.average(buffer);
       }
+    }
+  }
+
+  /** One rank does not come, so that all write reports. */
+  private static void late() throws Exception {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(1)).create()) {
+      if (sync.rank() == 1) {
+        Thread.sleep(600_000); // the others end it
+      }
+      sync.barrier();
     }
   }
 

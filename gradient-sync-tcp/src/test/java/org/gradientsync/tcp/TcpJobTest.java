@@ -154,6 +154,35 @@ class TcpJobTest {
     requireAll(texts, "timed out: rank 0 does not take this rank at 127.0.0.1:" + port);
   }
 
+  /** As long as rank 0's process lives; otherwise its port is closed, until the time-out. */
+  @Test
+  void aRankThatComesAfterRankZeroHasGivenUpHearsWhy() throws Exception {
+    int port = Ranks.freePort();
+    List<String> first =
+        ThreadRanks.run(port, 1, (rank, builder) -> failure(builder.set("tcp.size", "3"), 1));
+    assertTrue(first.get(0).contains("timed out: not all ranks have come"), first::toString);
+    for (int late : new int[] {1, 2}) {
+      String text = failure(ThreadRanks.builder(port, late, 3), 60);
+      assertTrue(
+          text.contains("rank 0 has given up the start of the job: timed out: not all ranks")
+              && text.contains("missing=rank 1, rank 2")
+              && text.endsWith(", rank=" + late),
+          text);
+    }
+    assertEquals(
+        List.of(0.5f, 0.5f),
+        ThreadRanks.run(port, 2, (rank, builder) -> average(builder, (float) rank)));
+  }
+
+  private static String failure(GradientSync.Builder builder, int seconds) {
+    try {
+      builder.timeout(Duration.ofSeconds(seconds)).create().close();
+      return "created";
+    } catch (GradientSyncException e) {
+      return e.getMessage();
+    }
+  }
+
   @Test
   void aPortInUseIsNamed() throws Exception {
     try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
@@ -269,6 +298,126 @@ class TcpJobTest {
       outside.join();
     }
     assertNull(failure.get());
+  }
+
+  /** Averages until a task beside it has ended. */
+  private static void averagesUntil(Stranger task) throws Exception {
+    int port = Ranks.freePort();
+    AtomicBoolean over = new AtomicBoolean();
+    List<Float> wrong =
+        ThreadRanks.run(
+            port,
+            3,
+            (rank, builder) -> {
+              float errors = 0;
+              try (GradientSync sync = builder.reducer("tcp").create()) {
+                Thread outside = new Thread(() -> run(task, port, over));
+                if (rank == 0) {
+                  outside.start();
+                }
+                float[] values = new float[20_000];
+                while (values[0] < 1) { // which rank 0 tells all
+                  Arrays.fill(values, rank);
+                  values[0] = over.get() ? 3 : 0;
+                  sync.average(values);
+                  errors += values[1] == 1 && values[19_999] == 1 ? 0 : 1;
+                }
+                outside.join();
+              }
+              return errors;
+            });
+    assertEquals(List.of(0f, 0f, 0f), wrong);
+  }
+
+  private static final AtomicReference<Throwable> FAILURE = new AtomicReference<>();
+
+  private static void run(Stranger task, int port, AtomicBoolean over) {
+    try {
+      task.call(port, new Random(7));
+    } catch (Exception | AssertionError e) {
+      FAILURE.set(e);
+    } finally {
+      over.set(true);
+    }
+  }
+
+  /** Takes those that the other side has closed out of the list. */
+  private static void forgetDropped(List<SocketChannel> open) throws IOException {
+    ByteBuffer one = ByteBuffer.allocate(1);
+    for (SocketChannel channel : List.copyOf(open)) {
+      boolean dropped;
+      try {
+        dropped = channel.read(one.clear()) < 0;
+      } catch (IOException e) {
+        dropped = true; // reset
+      }
+      if (dropped) {
+        open.remove(channel);
+        channel.close();
+      }
+    }
+  }
+
+  /** Whoever opens many keeps no more than the listener's limit. */
+  @Test
+  void tenThousandConnectionsDoNotDisturbAJob() throws Exception {
+    FAILURE.set(null);
+    averagesUntil(
+        (port, random) -> {
+          List<SocketChannel> open = new ArrayList<>();
+          try {
+            for (int i = 0; i < 10_000; i++) {
+              SocketChannel channel = SocketChannel.open(new InetSocketAddress("127.0.0.1", port));
+              channel.configureBlocking(false);
+              open.add(channel);
+              for (int tries = 0; open.size() > 500 && tries < 10_000; tries++) {
+                forgetDropped(open);
+                Thread.sleep(open.size() > Listener.MAX_PENDING ? 1 : 0);
+                if (open.size() <= Listener.MAX_PENDING) {
+                  break;
+                }
+              }
+              assertTrue(open.size() <= 500, "connections stay: " + open.size());
+            }
+          } finally {
+            for (SocketChannel channel : open) {
+              channel.close();
+            }
+          }
+        });
+    assertNull(FAILURE.get());
+  }
+
+  /** Bytes that come one by one do not prolong it. */
+  @Test
+  void aSlowClientIsDropped() throws Exception {
+    FAILURE.set(null);
+    averagesUntil(
+        (port, random) -> {
+          byte[] hello =
+              new Handshake.Hello(
+                      false, false, 1, 3, 0, new byte[Handshake.JOB], new byte[Handshake.NONCE])
+                  .encode(Handshake.PROTOCOL);
+          List<SocketChannel> open = new ArrayList<>();
+          open.add(SocketChannel.open(new InetSocketAddress("127.0.0.1", port)));
+          open.get(0).configureBlocking(false);
+          for (int i = 0; i < hello.length && !open.isEmpty(); i++) {
+            open.get(0).write(ByteBuffer.wrap(hello, i, 1));
+            Thread.sleep(1000);
+            forgetDropped(open);
+          }
+          assertTrue(open.isEmpty(), "a slow client has said all");
+        });
+    assertNull(FAILURE.get());
+  }
+
+  @Test
+  void aPortScanDoesNotDisturbAJob() throws Exception {
+    averagesBeside(
+        (port, random) -> {
+          new Socket("127.0.0.1", port).close();
+          Thread.sleep(1);
+        });
   }
 
   @Test

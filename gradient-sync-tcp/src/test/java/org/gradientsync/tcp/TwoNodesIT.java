@@ -15,7 +15,7 @@ class TwoNodesIT {
       Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi/node.sh")
           .toAbsolutePath();
 
-  /** Nobody gives local ranks: who shares memory is found out. */
+  /** Nobody gives local ranks: who shares memory is found out, and the log says what that means. */
   @Test
   void ranksOfTwoNodesAverage() throws Exception {
     Ranks ranks = Ranks.prepare();
@@ -39,6 +39,10 @@ class TwoNodesIT {
     for (int rank = 0; rank < 4; rank++) {
       Ranks.Result node = nodes.get(rank / 2);
       assertEquals(0, node.exitCode(), node.output());
+      if (rank == 0) {
+        node.expect(
+            "4 ranks (tcp) on 2 nodes, host memory, reducer two-level, sockets between nodes: ");
+      }
       node.expect("rank " + rank + " of 4, local " + rank % 2 + " of 2: two-level, average 1.5");
     }
   }

@@ -121,6 +121,22 @@ class DoctorTest {
   }
 
   @Test
+  void theSecretOfAJobIsNotShown() {
+    Facts facts = new Facts();
+    Host.properties(
+        Map.of("gradientsync.tcp.secret", "abc", "gradientsync.timeout", "5", "user.secret", "abc"),
+        facts);
+    assertEquals(
+        Map.of("-Dgradientsync.tcp.secret", "(secret)", "-Dgradientsync.timeout", "5"),
+        facts.section("Settings"));
+    assertEquals(
+        "-Dgradientsync.tcp.secret=(not shown)", Host.shown("-Dgradientsync.tcp.secret=abc"));
+    facts = new Facts();
+    Host.settings(Map.of("GRADIENTSYNC_SECRET", "abc"), facts);
+    assertEquals(Map.of("UCX_ERROR_SIGNALS", "not set"), facts.section("Settings"));
+  }
+
+  @Test
   void whatMayHoldASecretIsNotShown() {
     Facts facts = new Facts();
     Host.settings(

@@ -139,7 +139,7 @@ public final class RankReport {
       if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
       } else if (name.startsWith("gradientsync.")) {
-        boolean secret = name.endsWith(".secret");
+        boolean secret = name.contains("secret");
         lines.add(
             name
                 + "="

@@ -44,6 +44,12 @@ import org.slf4j.LoggerFactory;
 public final class Selection {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
+  private static final String SHARED = "shared";
+  private static final String SOCKETS = "tcp";
+  private static final String BETWEEN_NODES =
+      ", sockets between nodes: on a faster network than Ethernet use MPI (gradient-sync-mpi), or for"
+          + " GPUs reducer=nccl";
+
   private static final AtomicBoolean WARNED = new AtomicBoolean(); // in this process
 
   private final Settings settings;
@@ -194,7 +200,8 @@ public final class Selection {
 
   /**
    * Logs a short line for the job, with what makes it slower than expected: a device that is on the
-   * class path and cannot be used, or a GPU's reducers. The rest is for debugging, on all ranks.
+   * class path and cannot be used, a GPU's reducers, memory that ranks of one node do not share, or
+   * sockets between nodes. The rest is for debugging, on all ranks.
    */
   private static void report(
       ProcessGroup group,
@@ -205,11 +212,17 @@ public final class Selection {
       Map<String, String> rejectedReducers,
       boolean logs) {
     String launcher = group.transport().name();
+    boolean whole = group.size() == group.transport().size(); // not a part of the ranks
+    long nodes =
+        whole
+            ? IntStream.range(0, group.size()).map(group.transport()::nodeOf).distinct().count()
+            : 1;
     String chosen =
         String.format(
             Locale.ROOT,
-            "%s, %s, reducer %s%s",
+            "%s%s, %s, reducer %s%s",
             ranks(group.size(), launcher),
+            nodes == 1 ? "" : " on " + nodes + " nodes",
             device.name(),
             reducer.name(),
             wire == null ? "" : ", wire " + wire.name().toLowerCase(Locale.ROOT));
@@ -217,8 +230,16 @@ public final class Selection {
       Map<String, String> missed = new LinkedHashMap<>(rejectedDevices);
       if (!(device instanceof HostDevice)) {
         missed.putAll(rejectedReducers);
+      } else if (nodes == 1
+          && !launcher.equals(LocalTransport.NAME)
+          && rejectedReducers.containsKey(SHARED)) {
+        missed.put(SHARED, rejectedReducers.get(SHARED));
       }
-      log.info("{}{}", chosen, passedOver(missed));
+      log.info(
+          "{}{}{}",
+          chosen,
+          nodes > 1 && launcher.equals(SOCKETS) ? BETWEEN_NODES : "",
+          passedOver(missed));
     }
     if (log.isDebugEnabled()) {
       Map<String, String> all = new LinkedHashMap<>(rejectedDevices);

@@ -57,7 +57,7 @@ public final class UnknownSettings {
           "no module here reads this setting: {}={}, rank={}; known, as system properties that begin"
               + " with {} or with the builder: {}",
           name,
-          name.endsWith("secret") ? "(secret)" : value,
+          name.contains("secret") ? "(secret)" : value,
           rank,
           PREFIX,
           String.join(", ", known));

@@ -131,11 +131,20 @@ final class Host {
 
   static void settings(Facts facts) {
     settings(System.getenv(), facts);
-    new TreeMap<>(System.getProperties())
+    properties(System.getProperties(), facts);
+  }
+
+  static void properties(Map<?, ?> properties, Facts facts) {
+    new TreeMap<>(properties)
         .forEach(
             (key, value) -> {
-              if (key.toString().startsWith("gradientsync.")) {
-                facts.add(SETTINGS, "-D" + key, ShownEnvironment.valueOf(value.toString()));
+              String name = key.toString();
+              if (name.startsWith("gradientsync.")) {
+                String shown =
+                    name.contains("secret")
+                        ? "(secret)"
+                        : ShownEnvironment.valueOf(value.toString());
+                facts.add(SETTINGS, "-D" + name, shown);
               }
             });
   }

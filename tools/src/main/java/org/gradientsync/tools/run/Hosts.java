@@ -28,6 +28,31 @@ record Hosts(Map<String, Integer> slots) {
     return slots.values().stream().mapToInt(Integer::intValue).sum();
   }
 
+  /**
+   * Returns how many of some ranks each host has, those without any left out: as many as it can
+   * have, in the order of the hosts, and the rest by turns.
+   */
+  Map<String, Integer> filled(int ranks) {
+    Map<String, Integer> counts = new LinkedHashMap<>();
+    int left = ranks;
+    for (Map.Entry<String, Integer> host : slots.entrySet()) {
+      int count = Math.min(host.getValue(), left);
+      if (count > 0) {
+        counts.put(host.getKey(), count);
+      }
+      left -= count;
+    }
+    while (left > 0) {
+      for (String host : slots.keySet()) {
+        if (left > 0) {
+          counts.merge(host, 1, Integer::sum);
+          left--;
+        }
+      }
+    }
+    return counts;
+  }
+
   /** Returns the hosts as mpirun and mpiexec take them. */
   String withSlots() {
     List<String> hosts = new ArrayList<>();

@@ -102,6 +102,35 @@ record LaunchPlan(
   }
 
   /**
+   * Plans ranks as processes of several hosts that find each other over TCP.
+   *
+   * @param master where rank 0 listens, {@code host:port}, or null for a port of the first host
+   * @param tools the class path of this command, on all hosts
+   */
+  static LaunchPlan overSsh(JobRequest request, String master, Machine machine, String tools) {
+    Building plan = new Building(request, machine);
+    plan.nativeAccess();
+    plan.hostMemory();
+    plan.environment.put(RANKS, Integer.toString(request.ranks()));
+    List<String> java = new ArrayList<>(List.of(machine.java().toString()));
+    java.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"));
+    java.addAll(List.of("-cp", tools));
+    Set<String> names = new LinkedHashSet<>(plan.environment.keySet());
+    names.addAll(request.forwarded());
+    List<String> command = new ArrayList<>(java);
+    command.add(RanksOverSsh.class.getName());
+    command.addAll(
+        RanksOverSsh.arguments(
+            request.hosts().filled(request.ranks()),
+            master,
+            List.copyOf(names),
+            java,
+            plan.java(program(request.program()))));
+    return plan.plan(
+        LauncherKind.TCP, "ssh to each host: the ranks find each other over TCP", command);
+  }
+
+  /**
    * The nodes of a job without MPI.
    *
    * @param count how many

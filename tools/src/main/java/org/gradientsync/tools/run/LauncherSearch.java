@@ -47,6 +47,21 @@ final class LauncherSearch {
     return Stream.concat(MPI.stream(), OTHERS.stream()).allMatch(n -> onPath(n).count() == 0);
   }
 
+  /** Whether the path has ssh. */
+  boolean hasSsh() {
+    return onPath("ssh").findFirst().isPresent();
+  }
+
+  /** Throws where there is no ssh. */
+  void requireSsh() {
+    if (!hasSsh()) {
+      throw ToolException.cannotRun(
+          "there is no ssh, which starts the ranks of other hosts: PATH=%s; install an ssh client,"
+              + " or give this command on each host, with --nnodes and --node-rank",
+          path);
+    }
+  }
+
   private MpiInstallation chosen(String choice) {
     Path program =
         choice.contains("/")

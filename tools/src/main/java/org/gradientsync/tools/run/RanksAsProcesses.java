@@ -27,33 +27,53 @@ import org.gradientsync.tools.program.ChildProcess;
  * for the others, which report that, ends them, and exits with that rank's code.
  */
 public final class RanksAsProcesses {
-  private static final String SECRET = "GRADIENTSYNC_SECRET";
+  /** The variable with the job's secret. */
+  static final String SECRET = "GRADIENTSYNC_SECRET";
+
+  /** The signals that ranks get, too. */
+  static final List<String> FORWARDED = List.of("USR1", "USR2");
+
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
   private static final long PATIENCE_SECONDS = 10;
   private static final int TERMINATED = 128 + 15;
 
   private final int size;
+  private final int first;
   private final int localSize;
-  private final int node;
   private final String host;
   private final String port;
-  private final String secret;
+  private final Map<String, String> variables;
   private final List<String> command;
+  private boolean hasInput; // of which rank 0 reads
   private final List<Process> processes = new ArrayList<>();
   private final List<Thread> outputs = new ArrayList<>();
 
-  private RanksAsProcesses(int size, int nodes, int node, String master, List<String> command)
-      throws IOException {
+  /**
+   * The ranks of a node.
+   *
+   * @param size the number of ranks of all nodes
+   * @param first the first one of this node
+   * @param localSize how many this node has
+   * @param master where rank 0 listens, {@code host:port}
+   * @param variables what ranks have in their environment beyond that of this process
+   * @param command the command of a rank
+   */
+  RanksAsProcesses(
+      int size,
+      int first,
+      int localSize,
+      String master,
+      Map<String, String> variables,
+      List<String> command) {
     this.size = size;
-    this.node = node;
+    this.first = first;
+    this.localSize = localSize;
+    this.variables = variables;
     this.command = command;
-    localSize = size / nodes;
     int colon = master.lastIndexOf(':');
-    host = colon < 0 ? "127.0.0.1" : master.substring(0, colon);
-    port = colon < 0 ? Integer.toString(freePort()) : master.substring(colon + 1);
-    String given = System.getenv(SECRET);
-    secret = given == null && nodes == 1 ? newSecret() : given;
+    host = master.substring(0, colon);
+    port = master.substring(colon + 1);
   }
 
   /**
@@ -63,15 +83,21 @@ public final class RanksAsProcesses {
    *     the command of a rank
    */
   public static void main(String[] args) throws IOException, InterruptedException {
+    int size = Integer.parseInt(args[0]);
+    int nodes = Integer.parseInt(args[1]);
+    int localSize = size / nodes;
+    String master = args[3].equals("-") ? "127.0.0.1:" + freePort() : args[3];
+    boolean needsSecret = System.getenv(SECRET) == null && nodes == 1;
     RanksAsProcesses ranks =
         new RanksAsProcesses(
-            Integer.parseInt(args[0]),
-            Integer.parseInt(args[1]),
-            Integer.parseInt(args[2]),
-            args[3].equals("-") ? "" : args[3],
+            size,
+            Integer.parseInt(args[2]) * localSize,
+            localSize,
+            master,
+            needsSecret ? Map.of(SECRET, newSecret()) : Map.of(),
             List.of(Arrays.copyOfRange(args, 4, args.length)));
-    int code = ranks.run();
-    System.exit(code);
+    ranks.hasInput = true;
+    System.exit(ranks.run());
   }
 
   private static int freePort() throws IOException {
@@ -80,17 +106,18 @@ public final class RanksAsProcesses {
     }
   }
 
-  private static String newSecret() {
+  static String newSecret() {
     byte[] random = new byte[SECRET_BYTES];
     new SecureRandom().nextBytes(random);
     return HexFormat.of().formatHex(random);
   }
 
-  private int run() throws IOException, InterruptedException {
+  /** Runs them to their end, and returns the exit code of the first that failed, or 0. */
+  int run() throws IOException, InterruptedException {
     BlockingQueue<Process> ended = new LinkedBlockingQueue<>();
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
     try {
-      for (String name : List.of("USR1", "USR2")) {
+      for (String name : FORWARDED) {
         Signals.handle(name, () -> forward(name));
       }
     } catch (ReflectiveOperationException e) {
@@ -118,22 +145,20 @@ public final class RanksAsProcesses {
   }
 
   private Process start(int local) throws IOException {
-    int rank = node * localSize + local;
+    int rank = first + local;
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectInput(
-        rank == 0
+        rank == 0 && hasInput
             ? ProcessBuilder.Redirect.INHERIT
             : ProcessBuilder.Redirect.from(new File("/dev/null")));
     Map<String, String> environment = builder.environment();
+    environment.putAll(variables);
     environment.put("RANK", Integer.toString(rank));
     environment.put("WORLD_SIZE", Integer.toString(size));
     environment.put("LOCAL_RANK", Integer.toString(local));
     environment.put("LOCAL_WORLD_SIZE", Integer.toString(localSize));
     environment.put("MASTER_ADDR", host);
     environment.put("MASTER_PORT", port);
-    if (secret != null) {
-      environment.put(SECRET, secret);
-    }
     Process process = builder.start();
     synchronized (processes) {
       processes.add(process);
@@ -174,7 +199,8 @@ public final class RanksAsProcesses {
     }
   }
 
-  private void forward(String signal) {
+  /** Sends the ranks that run a signal. */
+  void forward(String signal) {
     for (Process process : running()) {
       ChildProcess.ask("sh", "-c", "kill -" + signal + " " + process.pid());
     }

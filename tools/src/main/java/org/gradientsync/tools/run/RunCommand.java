@@ -89,7 +89,8 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--hosts",
       paramLabel = "HOST:N,...",
-      description = "The hosts, each with its number of ranks.")
+      description =
+          "The hosts, each with its number of ranks. Without MPI they are reached by ssh.")
   private String hosts;
 
   @Option(
@@ -128,7 +129,9 @@ public final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--master",
       paramLabel = "HOST:PORT",
-      description = "Without MPI: where the first rank of node 0 listens.")
+      description =
+          "Without MPI: where the first rank of node 0 listens (with --hosts by default at a port of"
+              + " the first host).")
   private String master;
 
   @Option(
@@ -273,6 +276,10 @@ public final class RunCommand implements Callable<Integer> {
               + " the nodes from 0, and give -np the ranks of all nodes",
           ranks, nodes, nodeRank);
     }
+    if (hosts != null && nodes > 1) {
+      throw ToolException.badUse(
+          "--hosts starts the ranks of all nodes, and --nnodes those of one: give one of them");
+    }
     if (nodes > 1 && master == null) {
       throw ToolException.badUse("several nodes need one address: give --master HOST:PORT to each");
     }
@@ -284,14 +291,15 @@ public final class RunCommand implements Callable<Integer> {
           "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
               + " same long random text on each");
     }
-    boolean ofMpi = launcher != null && !launcher.equals(TCP) || hosts != null || hostFile != null;
+    boolean ofMpi = launcher != null && !launcher.equals(TCP) || hostFile != null;
     if (ofMpi && (nodes > 1 || master != null)) {
       throw ToolException.badUse(
           "--nnodes and --master are for jobs without MPI: give them without --launcher and hosts");
     }
-    if (TCP.equals(launcher) && (hosts != null || hostFile != null)) {
+    if (TCP.equals(launcher) && hostFile != null) {
       throw ToolException.badUse(
-          "--launcher tcp starts the ranks of this machine: give this command on each, with --nnodes");
+          "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile %s",
+          hostFile);
     }
   }
 
@@ -299,7 +307,10 @@ public final class RunCommand implements Callable<Integer> {
     return TCP.equals(launcher)
         || nodes > 1
         || master != null
-        || launcher == null && hosts == null && hostFile == null && search.isEmpty();
+        || launcher == null
+            && hostFile == null
+            && (hosts == null || search.hasSsh())
+            && search.isEmpty();
   }
 
   private void requireNames(String option, String what, List<String> settings) {
@@ -335,6 +346,9 @@ public final class RunCommand implements Callable<Integer> {
     LaunchPlan plan;
     if (threads) {
       plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
+    } else if (isOverTcp(search) && places != null) {
+      search.requireSsh();
+      plan = LaunchPlan.overSsh(request, master, machine, OWN_CLASS_PATH);
     } else if (isOverTcp(search)) {
       LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master);
       plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);

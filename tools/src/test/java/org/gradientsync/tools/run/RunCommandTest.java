@@ -154,18 +154,53 @@ class RunCommandTest {
     says(2, "each node has a number and as many ranks", "--nnodes", "2", "--node-rank", "2");
     says(2, "--master takes HOST:PORT: --master node0", "--master", "node0");
     says(2, "several nodes need a secret", "--nnodes", "2", "--master", "node0:29500");
+  }
+
+  @Test
+  void hostsWithoutALauncherAreReachedBySsh() throws IOException {
+    String[] hosts = {"--launcher", "tcp", "--hosts", "a,b:2"};
+    says(3, "there is no ssh, which starts the ranks of other hosts: PATH=", hosts);
+    launcher("bin/ssh", "");
+    dry(0, hosts);
+    assertTrue(
+        out.startsWith("launcher: ssh to each host: the ranks find each other over TCP"), out);
+    assertTrue(out.contains(" a:1,b:1 - "), out);
+    dry(0, "--hosts", "a,b:2", "--master", "a:1");
+    assertTrue(out.contains(" a:1,b:1 a:1 "), out);
     says(
         2,
-        "--launcher tcp starts the ranks of this machine",
+        "--hosts starts the ranks of all nodes",
+        "--hosts",
+        "a:2",
+        "--nnodes",
+        "2",
+        "--master",
+        "a:1");
+    Path file = Files.createFile(folder.resolve("file"));
+    says(
+        2,
+        "a job without MPI takes no file of hosts",
         "--launcher",
         "tcp",
-        "--hosts",
-        "a:2");
+        "--hostfile",
+        "" + file);
+  }
+
+  @Test
+  void hostsAreFilledInTheirOrder() {
+    Hosts hosts = Hosts.parse("a:2,b:1,c:2");
+    assertEquals(Map.of("a", 2, "b", 1), hosts.filled(3));
+    assertEquals(List.of("a", "b", "c"), List.copyOf(hosts.filled(4).keySet()));
+    assertEquals(Map.of("a", 4, "b", 2, "c", 3), hosts.filled(9));
   }
 
   @Test
   void launchersThatCannotBeAreNamed() throws IOException {
-    says(3, "there is no mpirun, mpiexec or srun: PATH=" + folder, "--hosts", "node1:2");
+    says(
+        3,
+        "there is no mpirun, mpiexec or srun: PATH=" + folder,
+        "--hosts",
+        "node1:2"); // and no ssh
     says(2, "there is no such launcher: --launcher srun, PATH=", "--launcher", "srun");
     launcher("bin/srun", "srun: fatal: Could not establish a configuration source", 1);
     says(3, "there is no Slurm here that srun could reach", "--launcher", "srun");

@@ -170,18 +170,132 @@ class RunIT {
     assertTrue(!errors().contains("attempt"), text);
   }
 
+  /** An ssh to hosts that are this one, with an environment of their own. */
+  private List<String> belowSsh(String connects) throws IOException {
+    Path ssh = Files.createDirectories(folder.resolve("bin")).resolve("ssh");
+    Files.writeString(
+        ssh,
+        "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do [ \"$1\" != -o ] || shift; shift; done\n"
+            + ("echo \"$1\" >>'" + folder.resolve("hosts") + "'\n")
+            + connects);
+    assertTrue(ssh.toFile().setExecutable(true));
+    return List.of(
+        "env",
+        "PATH=" + ssh.getParent() + ":" + System.getenv("PATH"),
+        "GRADIENTSYNC_SECRET=of this test");
+  }
+
+  private List<String> belowSsh() throws IOException {
+    return belowSsh("shift\nexec env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c \"$*\"\n");
+  }
+
+  private static final List<String> OVER_SSH =
+      List.of("--launcher", "tcp", "--hosts", "127.0.0.1,127.0.0.2");
+
+  @Test
+  void overSsh() throws Exception {
+    List<String> options = new ArrayList<>(OVER_SSH);
+    options.addAll(List.of("--restarts=3", "-x", "OF_THE_USER=is here"));
+    Process process = start(belowSsh(), options, "fail");
+    String text = end(process);
+    assertEquals(7, process.exitValue(), text);
+    List<String> hosts = Files.readAllLines(folder.resolve("hosts"));
+    assertEquals(List.of("127.0.0.1", "127.0.0.2"), hosts.stream().sorted().toList());
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    for (int rank = 0; rank < 2; rank++) {
+      String prefix = "[" + rank + "] ";
+      assertTrue(out.contains(prefix + "rank " + rank + " of 2 averages 0.5"), text);
+      String cpus = " on " + RankProgram.cpus() + " CPUs, [null] [is here]";
+      assertTrue(out.contains(prefix + "says tcp" + cpus), text);
+      assertTrue(errors().contains(prefix + "complains: fail\n"), text);
+    }
+    assertTrue(!errors().contains("attempt"), text);
+  }
+
+  @Test
+  void aHostThatCannotBeReachedIsNamed() throws Exception {
+    List<String> below = belowSsh("echo Permission denied >&2; exit 255\n");
+    Process process = start(below, OVER_SSH, "nothing");
+    String text = end(process);
+    assertEquals(255, process.exitValue(), text);
+    assertTrue(errors().contains("127.0.0.2: Permission denied\n"), text);
+    assertTrue(errors().contains("try: ssh 127.0.0.1 true\n"), text);
+  }
+
+  /** Also if it cannot end them any more. And no list of processes has the secret. */
+  @Test
+  void ranksOfAllHostsEndWithTheLauncher() throws Exception {
+    Process process = start(belowSsh(), OVER_SSH, "wait");
+    while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
+      Thread.sleep(20);
+    }
+    assertTrue(process.isAlive(), errors());
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    List<ProcessHandle> started = process.descendants().toList();
+    List<ProcessHandle> launchers = new ArrayList<>();
+    for (ProcessHandle one : started) {
+      String line = Files.readString(Path.of("/proc/" + one.pid() + "/cmdline"));
+      assertTrue(!line.contains("of this test"), line);
+      if (line.startsWith(java) && line.contains("RanksOverSsh")) {
+        launchers.add(one);
+      }
+    }
+    assertEquals(1, launchers.size());
+    launchers.get(0).destroyForcibly();
+    String text = end(process);
+    assertEquals(137, process.exitValue(), text);
+    assertTrue(started.size() >= 5, text); // with one process of each host, and a rank on each
+    for (ProcessHandle one : started) {
+      one.onExit().get(30, TimeUnit.SECONDS);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"INT, 130, true", "TERM, 143, false", "USR1, 138, false"})
+  void aSignalEndsAllRanksOverSsh(String signal, int code, boolean group) throws Exception {
+    aSignalEndsAllRanks(belowSsh(), signal, code, group, OVER_SSH);
+  }
+
+  /** The nodes have networks of their own, and get no environment but the launcher's. */
+  @Test
+  @Tag("links")
+  void overSshOnTwoNodes() throws Exception {
+    Process probe = new ProcessBuilder("sh", CLUSTERS + "/links.sh", "probe").start();
+    assumeTrue(probe.waitFor() == 0, "no shaped links can be made here");
+    Path nodes = Files.createDirectory(folder.resolve("nodes"));
+    List<String> below =
+        new ArrayList<>(belowSsh("exec '" + nodes.resolve("agent") + "' \"$@\"\n"));
+    below.addAll(List.of("sh", CLUSTERS + "/links.sh", nodes.toString(), "2", "1gbit", "0"));
+    Process process =
+        start(below, List.of("--launcher", "tcp", "--hosts", "node1,node2"), "nothing");
+    String text = end(process);
+    assertEquals(0, process.exitValue(), text);
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    for (int rank = 0; rank < 2; rank++) {
+      assertTrue(out.contains("[" + rank + "] rank " + rank + " of 2 averages 0.5"), text);
+      assertTrue(out.contains("[" + rank + "] runs on node" + (rank + 1)), text);
+    }
+  }
+
   private void aSignalEndsAllRanks(String signal, int code, boolean group, List<String> options)
       throws Exception {
+    aSignalEndsAllRanks(List.of("env"), signal, code, group, options);
+  }
+
+  private void aSignalEndsAllRanks(
+      List<String> env, String signal, int code, boolean group, List<String> options)
+      throws Exception {
     Path files = Files.createDirectory(folder.resolve("files"));
-    List<String> below =
+    List<String> below = new ArrayList<>(List.of("setsid"));
+    below.addAll(env);
+    below.addAll(
         List.of(
-            "setsid",
             "env",
             "--default-signal=INT,HUP", // what a shell or nohup starts in the background ignores
             // them
             "TMPDIR=" + files,
             "OMPI_MCA_btl_vader_backing_directory=" + files,
-            "OMPI_MCA_btl_sm_backing_directory=" + files);
+            "OMPI_MCA_btl_sm_backing_directory=" + files));
     Process process = start(below, options, "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);

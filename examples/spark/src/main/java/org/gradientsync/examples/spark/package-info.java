@@ -1,0 +1,2 @@
+/** Training in a barrier stage of Apache Spark. */
+package org.gradientsync.examples.spark;

@@ -1,0 +1,198 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import java.util.Random;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.RankPlace;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Real handshakes with random changes: who has not proved that it has the secret gets in nowhere,
+ * and nothing else is thrown than what the callers expect. The seeds are fixed.
+ */
+class AlteredHandshakesTest {
+  private static final int INPUTS = 20_000;
+  private static final Handshake HANDSHAKE = new Handshake("of the tests");
+
+  /** Most parts stay as they are, or all would end at the first one. */
+  private static byte[] altered(byte[] part, Random random) {
+    byte[] bytes = part.clone();
+    switch (random.nextInt(8)) {
+      case 0 -> bytes[random.nextInt(bytes.length)] ^= (byte) (1 << random.nextInt(8));
+      case 1 -> {
+        byte[] other = new byte[random.nextInt(16)];
+        random.nextBytes(other);
+        int at = random.nextInt(bytes.length - other.length);
+        System.arraycopy(other, 0, bytes, at, other.length);
+      }
+      case 2 -> {
+        int at = random.nextInt(bytes.length / Integer.BYTES) * Integer.BYTES;
+        int[] values = {0, -1, 1, Integer.MAX_VALUE, Integer.MIN_VALUE, 1 << 16};
+        ByteBuffer.wrap(bytes).putInt(at, values[random.nextInt(values.length)]);
+      }
+      case 3 -> {
+        return Arrays.copyOf(bytes, random.nextInt(2 * bytes.length)); // cut off, or longer
+      }
+      default -> {}
+    }
+    return bytes;
+  }
+
+  private static Handshake.Hello hello(Random random) {
+    boolean register = random.nextBoolean();
+    byte[] job = new byte[Handshake.JOB];
+    byte[] nonce = Handshake.random(Handshake.NONCE);
+    return new Handshake.Hello(
+        register, register && random.nextBoolean(), 1 + random.nextInt(2), 3, 0, job, nonce);
+  }
+
+  private static Member member() {
+    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), 29500);
+    return new Member(address, 0, "0.1", RankPlace.own("here"));
+  }
+
+  /** Lets in whoever asks. */
+  private static final class OpenDoor implements Listener.Doorkeeper {
+    private boolean asked;
+
+    @Override
+    public int admit(Handshake.Hello hello) {
+      asked = true;
+      return Handshake.OK;
+    }
+
+    @Override
+    public void connected(Handshake.Hello hello, SocketChannel channel) {}
+
+    @Override
+    public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {}
+
+    @Override
+    public void ended(SocketChannel channel) {}
+
+    @Override
+    public boolean advance() {
+      return false;
+    }
+  }
+
+  @Test
+  void theAcceptorLetsInOnlyWhoHasProved() throws Exception {
+    Random random = new Random(41);
+    int[] results = new int[IncomingHandshake.State.values().length];
+    int thrown = 0;
+    for (int i = 0; i < INPUTS; i++) {
+      ScriptedChannel channel = new ScriptedChannel(random);
+      IncomingHandshake one = new IncomingHandshake(channel, HANDSHAKE);
+      OpenDoor door = new OpenDoor();
+      boolean proved = false;
+      try {
+        byte[] first = altered(hello(random).encode(Handshake.PROTOCOL), random);
+        channel.send(first);
+        IncomingHandshake.State state = advance(one, door, first.length);
+        if (state == IncomingHandshake.State.GOES_ON && channel.written().length > 0) {
+          byte[] heard = Arrays.copyOf(first, Handshake.Hello.BYTES);
+          byte[] nonce =
+              Arrays.copyOfRange(
+                  channel.written(), Handshake.CHALLENGE - Handshake.NONCE, Handshake.CHALLENGE);
+          byte[] proof = HANDSHAKE.connectorProof(heard, nonce);
+          byte[] sent = altered(proof, random);
+          proved =
+              first.length == heard.length
+                  && sent.length >= proof.length
+                  && Arrays.equals(Arrays.copyOf(sent, proof.length), proof);
+          channel.send(sent);
+          channel.send(altered(member().encode(), random));
+          state = advance(one, door, sent.length + Member.BYTES);
+        }
+        results[state.ordinal()]++;
+        int said = channel.written().length;
+        assertTrue(said <= Handshake.CHALLENGE + Handshake.ANSWER, "input " + i);
+        if (state == IncomingHandshake.State.REGISTERED) {
+          register(one, channel);
+        }
+      } catch (IOException | IllegalArgumentException e) {
+        thrown++; // the listener drops the connection
+      }
+      assertEquals(proved, door.asked, "input " + i);
+      int most = Handshake.Hello.BYTES + Handshake.PROOF + Member.BYTES;
+      assertTrue(channel.taken() <= most, "input " + i);
+    }
+    for (IncomingHandshake.State state : IncomingHandshake.State.values()) {
+      int count = results[state.ordinal()];
+      assertTrue(count > INPUTS / 100, "the inputs do not lead to " + state + ": " + count);
+    }
+    assertTrue(thrown > 0, "no member was refused");
+  }
+
+  /** Until all is read, or it ends: a selector would call it again. */
+  private static IncomingHandshake.State advance(IncomingHandshake one, OpenDoor door, int times)
+      throws IOException {
+    IncomingHandshake.State state = IncomingHandshake.State.GOES_ON;
+    for (int i = 0; i <= times && state == IncomingHandshake.State.GOES_ON; i++) {
+      state = one.advance(door);
+    }
+    return state;
+  }
+
+  private static void register(IncomingHandshake one, ScriptedChannel channel) {
+    Registration registration = new Registration(3, member());
+    registration.add(one.hello(), one.member(), channel);
+    registration.add(one.hello(), one.member(), channel); // twice
+    assertTrue(registration.failure() != null, "registered twice");
+  }
+
+  @Test
+  void theConnectorTrustsOnlyWhoHasProved() throws Exception {
+    Random random = new Random(42);
+    int trusted = 0;
+    int refused = 0;
+    for (int i = 0; i < INPUTS; i++) {
+      Handshake.Hello hello = hello(random);
+      byte[] nonce = Handshake.random(Handshake.NONCE);
+      int status = random.nextInt(5);
+      byte[] challenge = Handshake.challenge(nonce);
+      byte[] answer = HANDSHAKE.answer(hello.encode(Handshake.PROTOCOL), nonce, status);
+      byte[] sentChallenge = altered(challenge, random);
+      byte[] sentAnswer = altered(answer, random);
+      ScriptedChannel channel = new ScriptedChannel(random);
+      channel.send(sentChallenge);
+      channel.send(sentAnswer);
+      byte[] all =
+          ByteBuffer.allocate(sentChallenge.length + sentAnswer.length)
+              .put(sentChallenge)
+              .put(sentAnswer)
+              .array();
+      byte[] right =
+          ByteBuffer.allocate(Handshake.CHALLENGE + Handshake.ANSWER)
+              .put(challenge)
+              .put(answer)
+              .array();
+      boolean proved =
+          status == Handshake.OK
+              && all.length >= right.length
+              && Arrays.equals(Arrays.copyOf(all, right.length), right);
+      boolean trusts;
+      try {
+        new OutgoingHandshake(HANDSHAKE, null)
+            .greet(channel, new InetSocketAddress("127.0.0.1", 29500), hello);
+        trusts = true;
+      } catch (IOException | UnavailableException e) {
+        trusts = false;
+      }
+      assertEquals(proved, trusts, "input " + i);
+      assertTrue(channel.taken() <= right.length, "input " + i);
+      trusted += trusts ? 1 : 0;
+      refused += trusts ? 0 : 1;
+    }
+    assertTrue(trusted > INPUTS / 100 && refused > INPUTS / 2, trusted + " and " + refused);
+  }
+}
