@@ -26,6 +26,8 @@ public final class Settings {
   /** The default of {@link #shutdownGrace()}. */
   public static final Duration DEFAULT_SHUTDOWN_GRACE = Duration.ofSeconds(30);
 
+  private static final Duration DEFAULT_ELASTIC_WAIT = Duration.ofSeconds(60);
+
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
   public static final Set<String> NAMES =
       Set.of(
@@ -33,12 +35,14 @@ public final class Settings {
           "dev.launcher",
           "dev.rendezvous",
           "device",
+          "elastic",
+          "elastic.min",
+          "elastic.wait",
           "finite",
           "order",
           "reducer",
           "reports",
           "shutdown.grace",
-          "elastic",
           "stop.on.signal",
           "timeout",
           "wire");
@@ -186,6 +190,32 @@ public final class Settings {
    */
   public boolean elastic() {
     return isYes("elastic", "true", "false", false);
+  }
+
+  /**
+   * With how many ranks an elastic training goes on: the setting {@code elastic.min}.
+   *
+   * @return 1 if nobody set it
+   * @throws IllegalArgumentException if it is not a number from 1 on
+   */
+  public int elasticMin() {
+    String text = get("elastic.min").orElse("1");
+    if (!text.matches("[1-9]\\d{0,8}")) {
+      throw new IllegalArgumentException(
+          "not a number of ranks: gradientsync.elastic.min=" + text + "; give 1 or more");
+    }
+    return Integer.parseInt(text);
+  }
+
+  /**
+   * How long fewer ranks wait for others to join, and how long a process waits that wants to: the
+   * setting {@code elastic.wait}.
+   *
+   * @return more than zero; 60 seconds if nobody set it
+   * @throws IllegalArgumentException if it is no time
+   */
+  public Duration elasticWait() {
+    return duration("elastic.wait", DEFAULT_ELASTIC_WAIT);
   }
 
   /**

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.Communicator;
@@ -18,6 +19,7 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -95,20 +97,23 @@ public final class ElasticTraining implements AutoCloseable {
   public static final class Builder {
     private final GradientSync sync;
     private final ElasticLoop loop;
-    private int minRanks = 1;
-    private Duration waitForRanks = Duration.ZERO;
+    private int minRanks;
+    private Duration waitForRanks;
     private long commitEvery;
 
     private Builder(GradientSync sync, ElasticLoop loop) {
       this.sync = Objects.requireNonNull(sync, "sync");
       this.loop = Objects.requireNonNull(loop, "loop");
+      Settings settings = new Settings(Map.of());
+      minRanks = settings.elasticMin();
+      waitForRanks = settings.elasticWait();
     }
 
     /**
      * Sets with how many ranks the training goes on. With fewer it waits for others to join, and
      * then {@link #run} throws.
      *
-     * @param ranks 1 if not set
+     * @param ranks if not set, the system property {@code gradientsync.elastic.min}, otherwise 1
      * @return this builder
      */
     public Builder minRanks(int ranks) {
@@ -122,7 +127,8 @@ public final class ElasticTraining implements AutoCloseable {
     /**
      * Sets how long too few ranks wait for others to join.
      *
-     * @param limit zero if not set
+     * @param limit if not set, the system property {@code gradientsync.elastic.wait}, otherwise a
+     *     minute
      * @return this builder
      */
     public Builder waitForRanks(Duration limit) {

@@ -27,6 +27,7 @@ import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -64,6 +65,14 @@ final class JobStart {
     this.timeouts = timeouts;
     handshake = new Handshake(own.secret());
     lobby = new Lobby(own, handshake);
+  }
+
+  /** The first job of a rank. One that has started lets it in after a step, or never. */
+  static JobStart first(Coordinates own, Settings settings) {
+    Timeouts usual = settings.timeouts();
+    return new JobStart(
+        own,
+        own.joins() ? new Timeouts(settings.elasticWait(), usual.late(), usual.reports()) : usual);
   }
 
   /**

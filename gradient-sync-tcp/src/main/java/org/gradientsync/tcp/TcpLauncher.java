@@ -80,7 +80,7 @@ public final class TcpLauncher implements Launcher {
     }
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
-        rank.transport = new TcpTransport(new JobStart(own, settings.timeouts()).join());
+        rank.transport = new TcpTransport(JobStart.first(own, settings).join());
         synchronized (RANKS) {
           RANKS.put(own, rank); // another thread may have removed it
         }

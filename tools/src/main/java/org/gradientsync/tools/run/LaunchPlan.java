@@ -97,6 +97,7 @@ record LaunchPlan(
     command.add(Integer.toString(nodes.count()));
     command.add(Integer.toString(nodes.own()));
     command.add(nodes.master() == null ? "-" : nodes.master());
+    command.add(Boolean.toString(nodes.elastic()));
     command.addAll(plan.java(program(request.program())));
     return plan.plan(LauncherKind.TCP, "none: the ranks find each other over TCP", command);
   }
@@ -136,8 +137,9 @@ record LaunchPlan(
    * @param count how many
    * @param own this node's number
    * @param master where rank 0 listens, {@code host:port}, or null for this machine alone
+   * @param elastic whether the others go on when a rank is lost
    */
-  record Nodes(int count, int own, String master) {}
+  record Nodes(int count, int own, String master, boolean elastic) {}
 
   /**
    * Plans ranks as threads of one JVM.

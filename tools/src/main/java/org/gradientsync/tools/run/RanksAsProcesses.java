@@ -16,6 +16,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.core.backend.Signals;
@@ -33,6 +34,8 @@ public final class RanksAsProcesses {
   /** The signals that ranks get, too. */
   static final List<String> FORWARDED = List.of("USR1", "USR2");
 
+  private static final String JOIN = "GRADIENTSYNC_JOIN";
+  private static final int REFUSALS = 2; // a rank that cannot join, and what is started again
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
   private static final long PATIENCE_SECONDS = 10;
@@ -41,12 +44,15 @@ public final class RanksAsProcesses {
   private final int size;
   private final int first;
   private final int localSize;
+  private final boolean elastic;
   private final String host;
   private final String port;
   private final Map<String, String> variables;
   private final List<String> command;
+  private volatile boolean ending;
   private boolean hasInput; // of which rank 0 reads
   private final List<Process> processes = new ArrayList<>();
+  private final Map<Process, Integer> numbers = new ConcurrentHashMap<>(); // on this node
   private final List<Thread> outputs = new ArrayList<>();
 
   /**
@@ -56,6 +62,8 @@ public final class RanksAsProcesses {
    * @param first the first one of this node
    * @param localSize how many this node has
    * @param master where rank 0 listens, {@code host:port}
+   * @param elastic whether the others go on when a rank is lost, and it is started again to join
+   *     them
    * @param variables what ranks have in their environment beyond that of this process
    * @param command the command of a rank
    */
@@ -64,8 +72,10 @@ public final class RanksAsProcesses {
       int first,
       int localSize,
       String master,
+      boolean elastic,
       Map<String, String> variables,
       List<String> command) {
+    this.elastic = elastic;
     this.size = size;
     this.first = first;
     this.localSize = localSize;
@@ -79,8 +89,8 @@ public final class RanksAsProcesses {
   /**
    * Runs the ranks of this node, and ends the JVM.
    *
-   * @param args the numbers of ranks and of nodes, this node's number, the master or {@code -}, and
-   *     the command of a rank
+   * @param args the numbers of ranks and of nodes, this node's number, the master or {@code -},
+   *     whether the job is elastic, and the command of a rank
    */
   public static void main(String[] args) throws IOException, InterruptedException {
     int size = Integer.parseInt(args[0]);
@@ -94,8 +104,9 @@ public final class RanksAsProcesses {
             Integer.parseInt(args[2]) * localSize,
             localSize,
             master,
+            Boolean.parseBoolean(args[4]),
             needsSecret ? Map.of(SECRET, newSecret()) : Map.of(),
-            List.of(Arrays.copyOfRange(args, 4, args.length)));
+            List.of(Arrays.copyOfRange(args, 5, args.length)));
     ranks.hasInput = true;
     System.exit(ranks.run());
   }
@@ -124,9 +135,19 @@ public final class RanksAsProcesses {
       throw new IllegalStateException("signals cannot be handled: " + e, e);
     }
     for (int local = 0; local < localSize; local++) {
-      Process process = start(local);
+      Process process = start(local, false);
       process.onExit().thenAccept(ended::add);
     }
+    int failure = elastic ? awaitElastic(ended) : await(ended);
+    end();
+    for (Thread output : outputs) {
+      output.join(TimeUnit.SECONDS.toMillis(2)); // what a rank has left behind may keep it open
+    }
+    return failure;
+  }
+
+  /** Waits until all have ended, or one has failed. */
+  private int await(BlockingQueue<Process> ended) throws InterruptedException {
     int failure = 0;
     for (int running = localSize; running > 0; running--) {
       Process process = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
@@ -137,14 +158,42 @@ public final class RanksAsProcesses {
       // A rank that aborts the job ends the others by SIGTERM, and its own code says more.
       failure = failure == 0 || failure == TERMINATED && code != 0 ? code : failure;
     }
-    end();
-    for (Thread output : outputs) {
-      output.join(TimeUnit.SECONDS.toMillis(2)); // what a rank has left behind may keep it open
-    }
     return failure;
   }
 
-  private Process start(int local) throws IOException {
+  /**
+   * Waits until all have ended, and starts those again that are lost, until one has come to its
+   * end. One that fails by itself would fail again.
+   *
+   * @return 0 if a rank has come to its end, otherwise the code of the last that failed
+   */
+  private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
+    int[] refusals = new int[localSize]; // in a row
+    boolean finished = false;
+    int failure = 0;
+    for (int running = localSize; running > 0; running--) {
+      Process process = ended.take();
+      int code = process.exitValue();
+      int local = numbers.remove(process);
+      finished |= code == 0;
+      failure = code == 0 ? failure : code;
+      refusals[local] = code == ExitCode.RANK_LOST ? refusals[local] + 1 : 0;
+      if (finished || ending || !ExitCode.tellsOfLostRank(code) || refusals[local] > REFUSALS) {
+        continue;
+      }
+      System.err.println(
+          "gradient-sync: rank "
+              + (first + local)
+              + " was lost ("
+              + ExitCode.meaning(code)
+              + "); it is started again to join the others");
+      start(local, true).onExit().thenAccept(ended::add);
+      running++;
+    }
+    return finished ? 0 : failure;
+  }
+
+  private Process start(int local, boolean joins) throws IOException {
     int rank = first + local;
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectInput(
@@ -159,7 +208,11 @@ public final class RanksAsProcesses {
     environment.put("LOCAL_WORLD_SIZE", Integer.toString(localSize));
     environment.put("MASTER_ADDR", host);
     environment.put("MASTER_PORT", port);
+    if (joins) {
+      environment.put(JOIN, "true");
+    }
     Process process = builder.start();
+    numbers.put(process, local);
     synchronized (processes) {
       processes.add(process);
     }
@@ -208,6 +261,7 @@ public final class RanksAsProcesses {
 
   /** Ends the ranks that run, by SIGTERM at first. */
   private void end() {
+    ending = true;
     running().forEach(Process::destroy);
     long start = System.nanoTime();
     try {

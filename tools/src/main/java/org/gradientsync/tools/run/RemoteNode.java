@@ -38,6 +38,7 @@ public final class RemoteNode {
             Integer.parseInt(args[1]),
             Integer.parseInt(args[2]),
             args[3],
+            false,
             read(in),
             List.of(Arrays.copyOfRange(args, 4, args.length)));
     Thread watch = new Thread(() -> follow(in, ranks), "launcher");

@@ -87,6 +87,23 @@ public final class RunCommand implements Callable<Integer> {
   private int restarts;
 
   @Option(
+      names = "--min-np",
+      paramLabel = "RANKS",
+      description =
+          "Without MPI: go on when ranks are lost, start them again, and let them join the others;"
+              + " with fewer than these the job waits. For programs that use ElasticTraining.")
+  private Integer minRanks;
+
+  @Option(
+      names = "--wait",
+      paramLabel = "SECONDS",
+      defaultValue = "60",
+      description =
+          "How long fewer ranks than --min-np wait for others, before the job ends with code 75"
+              + " (default: ${DEFAULT-VALUE}).")
+  private int wait;
+
+  @Option(
       names = "--hosts",
       paramLabel = "HOST:N,...",
       description =
@@ -251,6 +268,7 @@ public final class RunCommand implements Callable<Integer> {
               : "the class path is missing: give --class-path PATH, or -jar");
     }
     checkNodes();
+    checkElastic();
     requireNames("-x", "an environment variable", variables);
     requireNames("-D", "a system property", properties);
     if (jvmOptions.stream().anyMatch(String::isBlank)) {
@@ -303,8 +321,27 @@ public final class RunCommand implements Callable<Integer> {
     }
   }
 
+  private void checkElastic() {
+    if (minRanks == null) {
+      return;
+    }
+    if (minRanks < 1 || minRanks > ranks || wait < 1) {
+      throw ToolException.badUse(
+          "--min-np takes 1 to all of the ranks, and --wait 1 second or more: -np %s, --min-np %s,"
+              + " --wait %s",
+          ranks, minRanks, wait);
+    }
+    boolean ofMpi = launcher != null && !launcher.equals(TCP);
+    if (threads || hosts != null || hostFile != null || ofMpi) {
+      throw ToolException.badUse(
+          "--min-np is for processes without MPI, as MPI ends a job with its first lost rank: give"
+              + " --launcher tcp, and --nnodes on each node in place of hosts");
+    }
+  }
+
   private boolean isOverTcp(LauncherSearch search) {
     return TCP.equals(launcher)
+        || minRanks != null
         || nodes > 1
         || master != null
         || launcher == null
@@ -350,7 +387,7 @@ public final class RunCommand implements Callable<Integer> {
       search.requireSsh();
       plan = LaunchPlan.overSsh(request, master, machine, OWN_CLASS_PATH);
     } else if (isOverTcp(search)) {
-      LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master);
+      LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master, minRanks != null);
       plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);
     } else {
       MpiInstallation mpi = search.find(launcher);
@@ -375,6 +412,11 @@ public final class RunCommand implements Callable<Integer> {
       }
     }
     options.addAll(jvmOptions);
+    if (minRanks != null) {
+      options.add("-Dgradientsync.elastic=true");
+      options.add("-Dgradientsync.elastic.min=" + minRanks);
+      options.add("-Dgradientsync.elastic.wait=" + wait);
+    }
     properties.forEach(property -> options.add("-D" + property));
     return options;
   }
