@@ -1,11 +1,15 @@
 package org.gradientsync.tcp;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
@@ -73,7 +77,7 @@ final class ElasticProgram implements ElasticLoop {
   public void begin(GradientSync newSync) {
     sync = newSync;
     List<Parameter> parameters =
-        java.util.stream.IntStream.range(0, PARTS)
+        IntStream.range(0, PARTS)
             .mapToObj(i -> new Parameter("part" + i, DataType.FLOAT32, COUNT))
             .toList();
     buckets = GradientBuckets.builder(sync, parameters).bucketBytes(100_000).build();
@@ -114,8 +118,8 @@ final class ElasticProgram implements ElasticLoop {
     try {
       Path mine = folder.resolve("step-" + ProcessHandle.current().pid());
       Files.writeString(mine, step + " " + sync.size() + " " + System.nanoTime());
-    } catch (java.io.IOException e) {
-      throw new java.io.UncheckedIOException(e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
@@ -133,13 +137,13 @@ final class ElasticProgram implements ElasticLoop {
   public byte[] save() {
     StringBuilder text = new StringBuilder();
     sizes.forEach((step, size) -> text.append(step).append(' ').append(size).append(' '));
-    return text.toString().getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+    return text.toString().getBytes(StandardCharsets.US_ASCII);
   }
 
   @Override
   public void load(byte[] saved) {
     sizes.clear();
-    String[] words = new String(saved, java.nio.charset.StandardCharsets.US_ASCII).split(" ");
+    String[] words = new String(saved, StandardCharsets.US_ASCII).split(" ");
     for (int i = 0; i + 1 < words.length; i += 2) {
       sizes.put(Long.valueOf(words[i]), Integer.valueOf(words[i + 1]));
     }

@@ -1,5 +1,6 @@
 package org.gradientsync.tcp;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -26,9 +27,7 @@ final class SurvivorProgram {
     GradientSync sync = GradientSync.builder().elastic(args[0].equals("throw")).create();
     int own = sync.rank();
     List<Integer> left =
-        IntStream.range(0, sync.size())
-            .boxed()
-            .collect(Collectors.toCollection(java.util.ArrayList::new));
+        IntStream.range(0, sync.size()).boxed().collect(Collectors.toCollection(ArrayList::new));
     DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, COUNT);
     for (int time = 1; time < args.length; time++) {
       List<Integer> lost = Stream.of(args[time].split(",")).map(Integer::valueOf).toList();

@@ -34,9 +34,7 @@ class SurvivorsIT {
     List<Ranks.Result> job =
         Ranks.run(
             size,
-            List.of(
-                "-Dgradientsync.reducer="
-                    + (size - gone.size() > 1 ? reducer : "auto").replace("auto", "")),
+            List.of("-Dgradientsync.reducer=" + reducer),
             SurvivorProgram.class,
             arguments.toArray(String[]::new));
     int number = 0;

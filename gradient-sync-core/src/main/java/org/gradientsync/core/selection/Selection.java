@@ -141,7 +141,8 @@ public final class Selection {
   }
 
   /**
-   * As above, for the ranks that are left of a sync.
+   * As above, for the ranks that are left of a sync. They take another reducer where the one that
+   * the user has named needs more of them.
    *
    * @throws org.gradientsync.RankLostException if another rank was lost; the group is then open, so
    *     that the others can go on
@@ -149,7 +150,16 @@ public final class Selection {
   public Choice goOn(ProcessGroup left, BackendDevice device) {
     GroupCommunicator communicator = new GroupCommunicator(left);
     try {
-      return choose(left, communicator, device, Map.of(), left.rank() == 0);
+      try {
+        return choose(left, communicator, device, Map.of(), left.rank() == 0);
+      } catch (UnavailableException e) {
+        if (settings.get("reducer").isEmpty()) {
+          throw e;
+        }
+        log.warn("rank {} takes another reducer: {}", left.rank(), e.getMessage());
+        return new Selection(settings.with(Map.of("reducer", "")))
+            .choose(left, communicator, device, Map.of(), left.rank() == 0);
+      }
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {

@@ -1,0 +1,211 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.gradientsync.RankLostException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** How trainings go on whose processes are killed at random times, and join again. */
+@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
+class ElasticIT {
+  private static final int STEPS = 60;
+
+  @TempDir Path folder;
+  private final Map<Process, Integer> ranks = new LinkedHashMap<>();
+  private int port;
+  private int size;
+  private int started;
+
+  @BeforeEach
+  void choosePort() throws IOException {
+    port = Ranks.freePort();
+  }
+
+  @AfterEach
+  void endAll() {
+    ranks.keySet().forEach(Process::destroyForcibly);
+  }
+
+  private Process start(int rank, boolean joins) throws IOException {
+    List<String> command =
+        Ranks.command(
+            List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"),
+            ElasticProgram.class,
+            Integer.toString(STEPS),
+            "15",
+            "1",
+            folder.toString());
+    ProcessBuilder builder =
+        new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(folder.resolve("log-" + started++).toFile());
+    Map<String, String> variables = builder.environment();
+    variables.put("RANK", Integer.toString(rank));
+    variables.put("WORLD_SIZE", Integer.toString(size));
+    variables.put("MASTER_ADDR", "127.0.0.1");
+    variables.put("MASTER_PORT", Integer.toString(port));
+    variables.put("GRADIENTSYNC_SECRET", Ranks.SECRET);
+    if (joins) {
+      variables.put("GRADIENTSYNC_JOIN", "true");
+    }
+    Process process = builder.start();
+    ranks.put(process, rank);
+    return process;
+  }
+
+  private boolean trains(Process process) {
+    return Files.exists(folder.resolve("step-" + process.pid()));
+  }
+
+  private void awaitTraining(int count) throws InterruptedException {
+    long start = System.nanoTime();
+    while (ranks.keySet().stream().filter(Process::isAlive).filter(this::trains).count() < count) {
+      assertTrue(System.nanoTime() - start < TimeUnit.MINUTES.toNanos(2), this::logs);
+      Thread.sleep(5);
+    }
+  }
+
+  private String logs() {
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < started; i++) {
+      try {
+        text.append("== ").append(i).append('\n');
+        text.append(Files.readString(folder.resolve("log-" + i)));
+      } catch (IOException e) {
+        text.append(e);
+      }
+    }
+    return text.toString();
+  }
+
+  /** Waits for the end of all, and returns the ranks' numbers of each step, from the results. */
+  private Map<Long, Integer> finish() throws Exception {
+    for (Process process : ranks.keySet()) {
+      assertTrue(process.waitFor(2, TimeUnit.MINUTES), this::logs);
+    }
+    List<List<String>> results = new ArrayList<>();
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file :
+          files.filter(f -> f.getFileName().toString().startsWith("result")).toList()) {
+        results.add(Files.readAllLines(file));
+      }
+    }
+    assertFalse(results.isEmpty(), this::logs);
+    results.forEach(result -> assertEquals(results.get(0), result, this::logs));
+    Map<Long, Integer> sizes = new HashMap<>();
+    for (String word : results.get(0).get(0).split(" ")) {
+      sizes.put(
+          Long.valueOf(word.split("=")[0]), Integer.valueOf(word.substring(word.indexOf('=') + 1)));
+    }
+    float[] actual = new float[results.get(0).size() - 1];
+    for (int i = 0; i < actual.length; i++) {
+      actual[i] = Float.intBitsToFloat(Integer.parseUnsignedInt(results.get(0).get(i + 1), 16));
+    }
+    assertArrayEquals(expected(sizes, actual.length), actual, 0, () -> sizes + logs());
+    return sizes;
+  }
+
+  /** The weights of an undisturbed run with the given numbers of ranks. */
+  private static float[] expected(Map<Long, Integer> sizes, int count) {
+    float[] weights = new float[count];
+    float[] moments = new float[count];
+    for (long step = 0; step < STEPS; step++) {
+      int ranks = sizes.get(step);
+      for (int i = 0; i < count; i++) {
+        float sum = ElasticProgram.gradient(weights[i], step, 0, ranks, i);
+        for (int rank = 1; rank < ranks; rank++) {
+          sum += ElasticProgram.gradient(weights[i], step, rank, ranks, i);
+        }
+        moments[i] = 0.875f * moments[i] + sum / ranks;
+        weights[i] -= 0.5f * moments[i];
+      }
+    }
+    return weights;
+  }
+
+  /** Kills ranks at random times, rank 0 among them, two at once, and while others go on. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void killedRanksAreLeftOut(int seed) throws Exception {
+    Random random = new Random(seed);
+    size = 4;
+    for (int rank = 0; rank < size; rank++) {
+      start(rank, false);
+    }
+    awaitTraining(size);
+    List<Process> victims = new ArrayList<>(ranks.keySet());
+    if (seed != 1) {
+      Collections.shuffle(victims, random); // otherwise rank 0
+    }
+    Thread.sleep(random.nextInt(300));
+    victims.get(0).destroyForcibly();
+    Thread.sleep(seed == 2 ? 0 : random.nextInt(250)); // in the recovery at times
+    victims.get(1).destroyForcibly();
+    Map<Long, Integer> sizes = finish();
+    assertEquals(2, sizes.get(STEPS - 1L), this::logs);
+    for (Process process : victims.subList(2, size)) {
+      assertEquals(0, process.exitValue(), this::logs);
+    }
+  }
+
+  /** Kills a rank, then another one while the first joins again. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2})
+  void killedRanksJoinAgain(int victim) throws Exception {
+    size = 3;
+    for (int rank = 0; rank < size; rank++) {
+      start(rank, false);
+    }
+    awaitTraining(size);
+    Process first = new ArrayList<>(ranks.keySet()).get(victim);
+    first.destroyForcibly();
+    Process again = start(victim, true);
+    Process second = new ArrayList<>(ranks.keySet()).get((victim + 1) % size);
+    long start = System.nanoTime();
+    while (!trains(again) && System.nanoTime() - start < victim * 400_000_000L) {
+      Thread.sleep(5); // so that the second loss falls into different moments
+    }
+    second.destroyForcibly();
+    start((victim + 1) % size, true);
+    finish();
+    // A rank that joins when another is lost may be lost itself, and is started again.
+    assertTrue(Set.of(0, RankLostException.EXIT_CODE).contains(again.exitValue()), this::logs);
+  }
+
+  @Test
+  void aRankThatJoinsGetsTheState() throws Exception {
+    size = 2;
+    start(0, false);
+    Process killed = start(1, false);
+    awaitTraining(2);
+    killed.destroyForcibly().waitFor();
+    Process again = start(1, true);
+    Map<Long, Integer> sizes = finish();
+    assertEquals(0, again.exitValue(), this::logs);
+    assertEquals(2, sizes.get(STEPS - 1L), this::logs);
+    assertTrue(sizes.containsValue(1), () -> "" + sizes);
+  }
+}
