@@ -5,6 +5,7 @@ module org.gradientsync.core {
   requires static jdk.jfr;
   requires static jdk.unsupported; // sun.misc.Signal
 
+  exports org.gradientsync.elastic;
   exports org.gradientsync.hooks;
   exports org.gradientsync.local;
   exports org.gradientsync.core.backend;

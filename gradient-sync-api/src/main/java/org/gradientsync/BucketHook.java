@@ -38,6 +38,16 @@ public interface BucketHook {
   void average(FullBucket bucket);
 
   /**
+   * Called before the memory that the hook has allocated for a bucket is closed, by {@link
+   * GradientBuckets#rebuild} and {@link GradientBuckets#close}: a hook that keeps state there takes
+   * it out. Not collective. Does nothing unless a hook overrides it. What it throws, {@code
+   * rebuild} or {@code close} throws.
+   *
+   * @param bucket a bucket that is not used after this call
+   */
+  default void release(FullBucket bucket) {}
+
+  /**
    * Writes this rank's state for a checkpoint. Call it between steps. Does nothing unless a hook
    * overrides it.
    *

@@ -562,6 +562,33 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract GradientSync split(int color, int key);
 
   /**
+   * Goes on without the ranks that were lost. Called by all ranks that are left, each after its
+   * call has thrown {@link RankLostException}, or when another rank has left on purpose. This sync
+   * is closed, and its parts with it; calls of ranks that still use it end with {@link
+   * RankLostException}.
+   *
+   * <p>The new sync has the ranks that are left in their order, with numbers from 0 on, and the
+   * reducer that is fastest for them. Buffers of this sync work with it, because it has the same
+   * device; {@link GradientBuckets} and communicators do not, and are made again. What a failed
+   * call has left in its buffers differs between ranks: {@link
+   * org.gradientsync.GradientSync#broadcast} what must be the same from a rank that has it whole.
+   *
+   * <p>It waits for the ranks that are left, up to the time-out. One that lives and does not come
+   * in time is left behind, if more than half of all have come. A rank that is lost meanwhile, or
+   * right afterwards, is left out by another call on the new sync.
+   *
+   * <p>From then on each rank ends by itself: a rank that ends no longer ends the others, nor waits
+   * for them.
+   *
+   * @return a sync that the caller closes; closing it closes the device
+   * @throws IllegalStateException if this sync is closed
+   * @throws RankLostException if the others have gone on without this rank, or too few have come
+   * @throws UnavailableException if this kind of job ends with its first lost rank, as under {@code
+   *     mpirun}: it works over TCP and as threads
+   */
+  public abstract GradientSync survivors();
+
+  /**
    * This rank's number.
    *
    * @return from 0 to size - 1
@@ -773,6 +800,20 @@ public abstract class GradientSync implements AutoCloseable {
      */
     public Builder stopOnSignal(boolean stop) {
       return set("stop.on.signal", Boolean.toString(stop));
+    }
+
+    /**
+     * Lets a rank that fails end alone. Otherwise its uncaught exception ends the whole job, as
+     * under {@code mpirun}. The calls of the others throw {@link RankLostException}, and they may
+     * go on with {@link GradientSync#survivors}. All ranks must choose the same. System property
+     * {@code gradientsync.elastic}.
+     *
+     * @param elastic {@code false} if not set
+     * @return this builder
+     * @see GradientSync#survivors
+     */
+    public Builder elastic(boolean elastic) {
+      return set("elastic", Boolean.toString(elastic));
     }
 
     /**

@@ -205,6 +205,117 @@ public interface BackendDevice extends Device, AutoCloseable {
   void scale(DeviceBuffer buffer, double factor);
 
   /**
+   * Multiplies two row-major matrices (BLAS's gemm): C = alpha op(A) op(B) + beta C, where op(A) is
+   * rows by inner, op(B) inner by columns, and C rows by columns. Ordered on c's stream, to which
+   * all three belong; it may return before the work is done. Each rounding of a sum is the device's
+   * own choice; see {@link #products}.
+   *
+   * <p>By default computes in host memory, and waits for the copies.
+   *
+   * @param alpha a factor
+   * @param a rows times inner elements
+   * @param transposeA false if A is rows by inner; true if A is inner by rows, and op(A) is A
+   *     transposed
+   * @param b inner times columns elements
+   * @param transposeB false if B is inner by columns; true if B is columns by inner, and op(B) is B
+   *     transposed
+   * @param beta a factor; 0 overwrites C, whatever it contains, and 1 adds the product to it
+   * @param c rows times columns elements; must not overlap a or b
+   * @param rows the rows of op(A) and C, 0 or more
+   * @param inner the columns of op(A) and rows of op(B), 0 or more
+   * @param columns the columns of op(B) and C, 0 or more
+   * @throws IllegalArgumentException if a buffer has another number of elements, has another type
+   *     than c or is neither FLOAT32 nor FLOAT64
+   */
+  default void multiply(
+      double alpha,
+      DeviceBuffer a,
+      boolean transposeA,
+      DeviceBuffer b,
+      boolean transposeB,
+      double beta,
+      DeviceBuffer c,
+      int rows,
+      int inner,
+      int columns) {
+    HostProducts.multiply(alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
+  }
+
+  /**
+   * Throws if {@link #multiply} does not support the arguments.
+   *
+   * @param a rows times inner elements
+   * @param b inner times columns elements
+   * @param c rows times columns elements
+   * @param rows the rows of op(A) and C
+   * @param inner the columns of op(A) and rows of op(B)
+   * @param columns the columns of op(B) and C
+   * @throws IllegalArgumentException if sizes or types do not match, or a size is negative
+   */
+  static void requireMatrices(
+      DeviceBuffer a, DeviceBuffer b, DeviceBuffer c, int rows, int inner, int columns) {
+    if (rows < 0 || inner < 0 || columns < 0) {
+      throw new IllegalArgumentException(
+          "size is negative: rows=" + rows + ", inner=" + inner + ", columns=" + columns);
+    }
+    requireMatrix("a", a, (long) rows * inner, c.type());
+    requireMatrix("b", b, (long) inner * columns, c.type());
+    requireMatrix("c", c, (long) rows * columns, c.type());
+  }
+
+  /**
+   * Throws if {@link #multiply} and {@link #addScaled} cannot take a buffer.
+   *
+   * @param name the argument's name in the exception
+   * @param buffer the buffer
+   * @param count the number of elements that it must have
+   * @param type the type that it must have
+   * @throws IllegalArgumentException if it has others, or is neither FLOAT32 nor FLOAT64
+   */
+  static void requireMatrix(String name, DeviceBuffer buffer, long count, DataType type) {
+    boolean floats = type == DataType.FLOAT32 || type == DataType.FLOAT64;
+    if (buffer.count() != count || buffer.type() != type || !floats) {
+      throw new IllegalArgumentException(
+          "matrix does not fit, or is neither FLOAT32 nor FLOAT64: "
+              + name
+              + "="
+              + buffer
+              + ", expected="
+              + type
+              + "["
+              + count
+              + "]");
+    }
+  }
+
+  /**
+   * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y. Ordered on y's stream,
+   * to which both belong; it may return before the work is done.
+   *
+   * <p>By default computes in host memory, and waits for the copies.
+   *
+   * @param factor a factor
+   * @param x as many elements as y, of the same type
+   * @param y the elements that are changed in place, FLOAT32 or FLOAT64
+   * @throws IllegalArgumentException if the buffers do not match, or are of another type
+   */
+  default void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
+    HostProducts.addScaled(factor, x, y);
+  }
+
+  /**
+   * What computes {@link #multiply} and {@link #addScaled}, with its version and hardware. Devices
+   * that return the same text get the same bits for the same elements. May load a library, after
+   * the work enqueued on the buffer's stream is done.
+   *
+   * @param buffer a buffer of this device
+   * @return one line of text
+   */
+  default String products(DeviceBuffer buffer) {
+    return "Java";
+  }
+
+  /**
    * Describes this device for reports. Called by any thread, possibly while the device hangs, so it
    * must not block.
    *

@@ -38,6 +38,7 @@ public final class Settings {
           "reducer",
           "reports",
           "shutdown.grace",
+          "elastic",
           "stop.on.signal",
           "timeout",
           "wire");
@@ -175,6 +176,16 @@ public final class Settings {
    */
   public boolean stopOnSignal() {
     return isYes("stop.on.signal", "true", "false", false);
+  }
+
+  /**
+   * The setting {@code elastic}.
+   *
+   * @return whether a rank that fails ends alone; false if not set
+   * @throws IllegalArgumentException if it is neither true nor false
+   */
+  public boolean elastic() {
+    return isYes("elastic", "true", "false", false);
   }
 
   /**

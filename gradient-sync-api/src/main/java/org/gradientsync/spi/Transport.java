@@ -1,7 +1,9 @@
 package org.gradientsync.spi;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Optional;
+import org.gradientsync.UnavailableException;
 
 /**
  * A launcher's backend: the ranks of one job, and messages between them. The library implements
@@ -96,6 +98,56 @@ public interface Transport extends AutoCloseable {
    * @return a message that the caller closes
    */
   Message receiver(ByteBuffer memory, int peer, int tag);
+
+  /**
+   * Lets the others go on after ranks were lost. Called by each rank that is left: first with those
+   * that it has gone on without before, and after the ranks have agreed with all that are not among
+   * them. From the first call on, messages between the ranks that are left must work.
+   *
+   * @param lost ranks of the job
+   * @throws UnavailableException if a job of this kind ends with its first lost rank
+   */
+  default void goOnWithout(List<Integer> lost) {
+    throw new UnavailableException(
+        "this job cannot go on without a rank: launcher="
+            + name()
+            + ", rank="
+            + rank()
+            + "; start it with gradient-sync run --launcher tcp, or as threads with LocalRanks");
+  }
+
+  /**
+   * How many processes wait to join the job. Some rank counts them, the others do not know.
+   *
+   * @return 0 or more
+   */
+  default int newcomers() {
+    return 0;
+  }
+
+  /**
+   * Invites the processes that wait to a new job. Called by one rank, which becomes its rank 0. The
+   * ranks that take part now get the first numbers.
+   *
+   * @param ranks how many those are
+   * @return what each of them passes to {@link #join}
+   * @throws org.gradientsync.GradientSyncException if there can be no such job
+   */
+  default byte[] invite(int ranks) {
+    throw new UnavailableException("nobody can join this job: launcher=" + name());
+  }
+
+  /**
+   * Joins the new job. This one stays open. Called by all ranks that take part.
+   *
+   * @param invitation what {@link #invite} has returned
+   * @param rank this rank's number in the new job
+   * @return the new job's transport
+   * @throws org.gradientsync.GradientSyncException if not all ranks come in time
+   */
+  default Transport join(byte[] invitation, int rank) {
+    throw new UnavailableException("nobody can join this job: launcher=" + name());
+  }
 
   /** Leaves the job. Does not wait for other ranks. */
   @Override

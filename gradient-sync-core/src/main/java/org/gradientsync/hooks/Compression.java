@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 import org.gradientsync.BucketHook;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -13,8 +14,7 @@ import org.gradientsync.GradientBuckets;
 
 /**
  * A hook that sends compressed gradients, and keeps for the next step what it has not sent (error
- * feedback). Takes 8 bytes of the Java heap for each element of the model, and up to 24 more for
- * each of the bucket that it compresses. A parameter may have up to 2^31 - 9 elements.
+ * feedback). A parameter may have up to 2^31 - 9 elements.
  *
  * <p>A step in which the sum of a parameter is not finite leaves that parameter's state as it was,
  * so that a {@link org.gradientsync.LossScaler} can skip the step. What {@link
@@ -94,8 +94,22 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
   /** The name and the options that a state depends on. */
   abstract String kind();
 
+  /** Adds what is not in {@link #state} to what is saved. */
+  void addState(Map<String, Supplier<double[]>> entries) {
+    // by default everything is there
+  }
+
+  /** Called when {@link #load} has replaced the state. */
+  void loaded() {
+    // by default there is no other copy of it
+  }
+
   final long steps() {
     return steps;
+  }
+
+  final boolean hasFeedback() {
+    return feedback;
   }
 
   /** Averages a buffer. */
@@ -148,8 +162,12 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
 
   /** What was kept for a parameter; at first zeros. */
   final double[] state(String name, Part part, int length) {
-    double[] values =
-        state.computeIfAbsent(name + part.parameter().name(), key -> new double[length]);
+    String key = name + part.parameter().name();
+    double[] values = state.get(key);
+    if (values == null) {
+      values = new double[length];
+      state.put(key, values);
+    }
     if (values.length != length) {
       throw new IllegalStateException(
           "the hook's state is of another model: parameter="
@@ -163,6 +181,14 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
     return values;
   }
 
+  /** Returns what was kept for a parameter, and keeps it no longer; null if nothing was. */
+  final double[] take(String name, Part part, int length) {
+    String key = name + part.parameter().name();
+    double[] values = state.containsKey(key) ? state(name, part, length) : null;
+    state.remove(key);
+    return values;
+  }
+
   final void keep(String name, Part part, double[] values) {
     state.put(name + part.parameter().name(), values);
   }
@@ -173,13 +199,17 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
    */
   @Override
   public final void save(DataOutput out) throws IOException {
+    Map<String, Supplier<double[]>> entries = new TreeMap<>();
+    state.forEach((name, values) -> entries.put(name, () -> values));
+    addState(entries);
     out.writeUTF(kind());
     out.writeLong(steps);
-    out.writeInt(state.size());
-    for (Map.Entry<String, double[]> entry : state.entrySet()) {
+    out.writeInt(entries.size());
+    for (Map.Entry<String, Supplier<double[]>> entry : entries.entrySet()) {
+      double[] values = entry.getValue().get();
       out.writeUTF(entry.getKey());
-      out.writeInt(entry.getValue().length);
-      for (double value : entry.getValue()) {
+      out.writeInt(values.length);
+      for (double value : values) {
         out.writeDouble(value);
       }
     }
@@ -223,6 +253,7 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
     steps = done;
     state.clear();
     state.putAll(read);
+    loaded();
   }
 
   @Override

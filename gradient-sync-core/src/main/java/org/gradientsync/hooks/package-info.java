@@ -8,11 +8,13 @@
  * org.gradientsync.hooks.Compression}.
  *
  * <p>The result is not the average of the step, so compare losses. It pays off where ranks wait for
- * averages and links are slow: compressing takes time, too. Both compute in Java, in double.
- * Gradients on a GPU are copied to the host and back, and the calling thread waits for that; there
- * the hooks have not been measured.
+ * averages and links are slow: compressing takes time, too. PowerSGD multiplies where the gradients
+ * are, on a GPU with cuBLAS in the gradients' precision, in host memory with Java in double; only
+ * the thin matrices are copied between a GPU and the host. Top-k computes in Java, so it copies all
+ * gradients to the host and back. With both the calling thread waits for averages.
  *
- * <p>All ranks get the same bits: what they exchange is the same everywhere, and Java computes with
- * it in one order. To write another hook, implement {@link org.gradientsync.BucketHook}.
+ * <p>All ranks get the same bits: what they exchange is the same everywhere, and each computes with
+ * it in one order; ranks whose GPUs or versions of cuBLAS differ let Java do that. To write another
+ * hook, implement {@link org.gradientsync.BucketHook}.
  */
 package org.gradientsync.hooks;

@@ -66,7 +66,12 @@ final class LocalRun {
     }
     int rank = firstWithoutResult();
     if (rank == threads.length) {
+      warnOfRanksLeftBehind();
       return; // even if this thread was interrupted
+    }
+    if (group.hasGoneOn() && group.cause() == null && group.failure(rank) != null) {
+      throw new GradientSyncException(
+          "rank " + rank + " failed: " + group.failure(rank), group.failure(rank));
     }
     if (group.cause() == null) {
       throw new GradientSyncException(
@@ -101,10 +106,18 @@ final class LocalRun {
 
   private int firstWithoutResult() {
     int rank = 0;
-    while (rank < threads.length && succeeded[rank]) {
+    while (rank < threads.length && (succeeded[rank] || group.isLeftBehind(rank))) {
       rank++;
     }
     return rank;
+  }
+
+  private void warnOfRanksLeftBehind() {
+    for (int rank = 0; rank < threads.length; rank++) {
+      if (!succeeded[rank]) {
+        log.warn("the others went on without rank {}, which failed", rank, group.failure(rank));
+      }
+    }
   }
 
   private void start() {
@@ -127,6 +140,8 @@ final class LocalRun {
       if (group.recordFailure(rank, e)) {
         endOthers();
       }
+    } finally {
+      group.leave(rank);
     }
   }
 
@@ -148,27 +163,25 @@ final class LocalRun {
   }
 
   private void endOthers() {
-    group.end();
-    for (Thread other : threads) {
-      if (other != Thread.currentThread()) {
-        other.interrupt();
-      }
-    }
+    group.end(threads);
   }
 
   private void join() {
     boolean interrupted = false;
     boolean warned = false;
     WaitClock sinceFailure = null;
-    for (Thread thread : threads) {
+    for (int rank = 0; rank < threads.length; rank++) {
+      Thread thread = threads[rank];
       while (thread.isAlive()) {
-        if (group.cause() != null) {
+        if (group.cause() == null && !group.isLeftBehind(rank)) {
+          sinceFailure = null; // there is none, or the others go on
+        } else {
           sinceFailure = sinceFailure == null ? new WaitClock() : sinceFailure;
           long waited = sinceFailure.look();
           if (waited > grace.toNanos()) {
             break; // the loop still checks each remaining thread once
           }
-          if (!warned && waited > WARN_NANOS) {
+          if (!warned && waited > WARN_NANOS && group.cause() != null) {
             warned = true;
             warnOfRunningThreads();
           }

@@ -327,6 +327,67 @@ public final class CudaDevice implements BackendDevice {
     norm(own).scale(own.type(), own.address(), own.count(), factor, own.stream().driver());
   }
 
+  @Override
+  public void multiply(
+      double alpha,
+      DeviceBuffer a,
+      boolean transposeA,
+      DeviceBuffer b,
+      boolean transposeB,
+      double beta,
+      DeviceBuffer c,
+      int rows,
+      int inner,
+      int columns) {
+    BackendDevice.requireMatrices(a, b, c, rows, inner, columns);
+    if (!gpu.blas().isAvailable() || c.count() == 0 || inner == 0) {
+      BackendDevice.super.multiply(
+          alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
+      return;
+    }
+    CudaBuffer own = (CudaBuffer) c;
+    gpu.blas()
+        .multiply(
+            own.stream().driver(),
+            own.type(),
+            alpha,
+            ((CudaBuffer) a).address(),
+            transposeA,
+            ((CudaBuffer) b).address(),
+            transposeB,
+            beta,
+            own.address(),
+            rows,
+            inner,
+            columns);
+  }
+
+  @Override
+  public void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
+    BackendDevice.requireMatrix("x", x, y.count(), y.type());
+    BackendDevice.requireMatrix("y", y, y.count(), y.type());
+    if (!gpu.blas().isAvailable()) {
+      BackendDevice.super.addScaled(factor, x, y);
+      return;
+    }
+    CudaBuffer own = (CudaBuffer) y;
+    gpu.blas()
+        .addScaled(
+            own.stream().driver(),
+            own.type(),
+            factor,
+            ((CudaBuffer) x).address(),
+            own.address(),
+            own.count());
+  }
+
+  @Override
+  public String products(DeviceBuffer buffer) {
+    return gpu.blas().isAvailable()
+        ? gpu.blas().name(((CudaBuffer) buffer).stream().driver())
+        : BackendDevice.super.products(buffer);
+  }
+
   private NormKernel norm(CudaBuffer buffer) {
     gpu.requireOpen();
     gpu.makeCurrent();
@@ -402,6 +463,7 @@ public final class CudaDevice implements BackendDevice {
         stream::await,
         staging,
         gpu.kernels(),
+        gpu.blas(),
         gpu::markClosed,
         gpu.memory()::freeBuffers,
         gpu.memory()::freeDeferred,

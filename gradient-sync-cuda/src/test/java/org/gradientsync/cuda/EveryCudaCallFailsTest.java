@@ -111,6 +111,7 @@ class EveryCudaCallFailsTest {
     on("graphs", EveryCudaCallFailsTest::graphs);
     on("kernels", EveryCudaCallFailsTest::kernels);
     on("blas", EveryCudaCallFailsTest::blas);
+    on("products", EveryCudaCallFailsTest::products);
     on(
         "observed",
         1,
@@ -275,6 +276,19 @@ class EveryCudaCallFailsTest {
       blas.multiply(stream, a, a, b, 2, 2, 2);
       blas.scale(stream, 2, a);
       blas.addScaled(device.stream(), 2, a, b);
+      stream.await();
+    }
+  }
+
+  private static void products(Simulated simulated) {
+    try (CudaDevice device = simulated.open();
+        CudaStream stream = device.createStream();
+        CudaBuffer a = device.allocate(DataType.FLOAT32, 4, stream);
+        CudaBuffer b = device.allocate(DataType.FLOAT32, 4, stream)) {
+      device.gpu().blas().use(() -> simulated.faulty().blas(simulated.gpu().blasApi()));
+      device.products(a);
+      device.multiply(1, a, false, a, false, 0, b, 2, 2, 2);
+      device.addScaled(2, a, b);
       stream.await();
     }
   }

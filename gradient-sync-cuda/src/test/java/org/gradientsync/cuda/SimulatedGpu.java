@@ -448,6 +448,11 @@ public final class SimulatedGpu implements AutoCloseable {
     }
 
     @Override
+    public int version(cublasHandle handle) {
+      return 120605;
+    }
+
+    @Override
     public void useStream(cublasHandle handle, CUstream stream) {
       current = stream;
     }

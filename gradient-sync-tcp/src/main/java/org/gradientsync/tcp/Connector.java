@@ -122,7 +122,7 @@ final class Connector implements AutoCloseable {
 
   private Handshake.Hello hello(int peer) {
     byte[] nonce = Handshake.random(Handshake.NONCE);
-    return new Handshake.Hello(false, rank, members.length, peer, job, nonce);
+    return new Handshake.Hello(false, false, rank, members.length, peer, job, nonce);
   }
 
   private synchronized boolean begin(int peer) {

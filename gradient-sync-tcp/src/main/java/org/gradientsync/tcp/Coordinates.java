@@ -20,6 +20,7 @@ import org.gradientsync.spi.Settings;
  * @param secret the job's, or an empty text
  * @param network the name or address of the interface to use, or an empty text
  * @param ofProcess whether the process is the rank, and not one of its threads
+ * @param joins whether it joins a job that has started, in which it gets another number
  */
 record Coordinates(
     int rank,
@@ -30,7 +31,8 @@ record Coordinates(
     int localSize,
     String secret,
     String network,
-    boolean ofProcess) {
+    boolean ofProcess,
+    boolean joins) {
   static final String RANK = "tcp.rank";
   static final String SIZE = "tcp.size";
   static final String MASTER = "tcp.master";
@@ -40,6 +42,7 @@ record Coordinates(
   /** The settings of this module. */
   static final Set<String> SETTINGS = Set.of(RANK, SIZE, MASTER, SECRET, INTERFACE);
 
+  private static final String JOIN_VARIABLE = "GRADIENTSYNC_JOIN";
   private static final String SECRET_VARIABLE = "GRADIENTSYNC_SECRET";
   private static final List<String> VARIABLES =
       List.of("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT");
@@ -136,7 +139,8 @@ record Coordinates(
         localSize,
         secret,
         settings.get(INTERFACE).orElse(""),
-        ofProcess);
+        ofProcess,
+        !built && "true".equals(environment.get(JOIN_VARIABLE)));
   }
 
   private static int number(Map<String, String> from, String name, int least, int most) {
@@ -155,6 +159,12 @@ record Coordinates(
             + "="
             + text
             + ADVICE);
+  }
+
+  /** The place in another job of the same processes. */
+  Coordinates in(Invitation job, int newRank) {
+    return new Coordinates(
+        newRank, job.size(), job.host(), job.port(), -1, -1, secret, network, ofProcess, false);
   }
 
   /** Where rank 0 listens, for texts. */

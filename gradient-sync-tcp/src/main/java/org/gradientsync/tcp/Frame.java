@@ -29,7 +29,7 @@ final class Frame {
   /** To rank 0: the sender has come to its end. */
   static final int END = 8;
 
-  /** From rank 0: all ranks have come to their end. */
+  /** All ranks have come to their end, or go on without the receiver. */
   static final int ALL_ENDED = 9;
 
   /** The job is aborted; the length is the exit code. */

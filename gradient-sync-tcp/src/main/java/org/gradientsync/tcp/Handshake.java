@@ -15,7 +15,7 @@ import javax.crypto.spec.SecretKeySpec;
  */
 final class Handshake {
   /** Changes when ranks of two versions could not talk. */
-  static final int PROTOCOL = 1;
+  static final int PROTOCOL = 2;
 
   static final long MAGIC = 0x4753594e43544350L; // GSYNCTCP
   static final int NONCE = 32;
@@ -37,20 +37,22 @@ final class Handshake {
    * The connector's first words.
    *
    * @param register whether it registers with rank 0, or connects to a rank that it knows
+   * @param joins whether it registers to join a job that has started
    * @param rank the connector's number
    * @param size the number of ranks that it expects
    * @param target the number of the rank that it expects here
    * @param job the job's id, zeros before it has one
    * @param nonce the connector's random bytes
    */
-  record Hello(boolean register, int rank, int size, int target, byte[] job, byte[] nonce) {
+  record Hello(
+      boolean register, boolean joins, int rank, int size, int target, byte[] job, byte[] nonce) {
     static final int BYTES = Long.BYTES + 5 * Integer.BYTES + JOB + NONCE;
 
     byte[] encode(int protocol) {
       return ByteBuffer.allocate(BYTES)
           .putLong(MAGIC)
           .putInt(protocol)
-          .putInt(register ? 1 : 0)
+          .putInt(joins ? 2 : register ? 1 : 0)
           .putInt(rank)
           .putInt(size)
           .putInt(target)
@@ -72,9 +74,9 @@ final class Handshake {
       byte[] job = new byte[JOB];
       byte[] nonce = new byte[NONCE];
       from.get(job).get(nonce);
-      return kind < 0 || kind > 1 || rank < 0 || size < 1 || target < 0
+      return kind < 0 || kind > 2 || rank < 0 || size < 1 || target < 0
           ? null
-          : new Hello(kind == 1, rank, size, target, job, nonce);
+          : new Hello(kind > 0, kind == 2, rank, size, target, job, nonce);
     }
   }
 

@@ -14,6 +14,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -37,6 +38,7 @@ final class JobStart {
 
   private static final Logger log = LoggerFactory.getLogger(JobStart.class);
   private static final int BACKLOG = 256;
+  private static final Duration FOLLOWING = Duration.ofSeconds(10);
   private static final long POLL_MILLIS = 50;
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
@@ -50,6 +52,8 @@ final class JobStart {
   private final Coordinates own;
   private final Timeouts timeouts;
   private final Handshake handshake;
+  private final Lobby lobby;
+  private ServerSocketChannel prepared; // or null
   private final WaitClock time = new WaitClock();
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
   private boolean warned;
@@ -58,6 +62,28 @@ final class JobStart {
     this.own = own;
     this.timeouts = timeouts;
     handshake = new Handshake(own.secret());
+    lobby = new Lobby(own, handshake);
+  }
+
+  /**
+   * @param prepared where rank 0 listens, null on the others
+   */
+  private JobStart(Coordinates own, Timeouts timeouts, Lobby lobby, ServerSocketChannel prepared) {
+    this.own = own;
+    this.timeouts = timeouts;
+    this.lobby = lobby;
+    this.prepared = prepared;
+    handshake = new Handshake(own.secret());
+  }
+
+  /**
+   * A job that follows another one, in a limited time.
+   *
+   * @param prepared where rank 0 listens, null on the others
+   */
+  static JobStart next(Coordinates own, Lobby lobby, ServerSocketChannel prepared) {
+    Timeouts limits = new Timeouts(FOLLOWING, FOLLOWING, Optional.empty());
+    return new JobStart(own, limits, lobby, prepared);
   }
 
   /**
@@ -68,7 +94,7 @@ final class JobStart {
    */
   TcpJob join() {
     try {
-      return own.rank() == 0 ? gather() : register();
+      return own.rank() == 0 && !own.joins() ? gather() : register();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RankLostException("interrupted while the job starts: " + own, e);
@@ -106,7 +132,7 @@ final class JobStart {
 
   private TcpJob gather() throws IOException, InterruptedException {
     if (own.size() == 1) {
-      TcpJob alone = new TcpJob(own, handshake, null);
+      TcpJob alone = new TcpJob(own, handshake, null, lobby);
       alone.begin(new Member[] {self(null)}, new byte[0], new SocketChannel[1], null, 0);
       return alone;
     }
@@ -115,9 +141,9 @@ final class JobStart {
     InetAddress chosen = Interfaces.chosen(own, master);
     InetAddress address =
         chosen != null ? chosen : Interfaces.isHere(master) ? master : null; // null: all
-    ServerSocketChannel server = bindToPort(address);
+    ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
     Registration registration = new Registration(own.size(), self(server));
-    TcpJob job = new TcpJob(own, handshake, registration);
+    TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
     try {
       while (true) {
@@ -223,6 +249,22 @@ final class JobStart {
 
   // The others.
 
+  /** Waits until the ranks of a job that has started invite this one. */
+  private TcpJob awaitInvitation(SocketChannel channel) throws IOException, InterruptedException {
+    try (channel) {
+      OutgoingHandshake.write(channel, self(null).encode());
+      ByteBuffer reply = ByteBuffer.wrap(read(channel, Registration.REPLY));
+      if (reply.getInt() != Registration.INVITED || reply.getInt() != Invitation.BYTES) {
+        throw new IOException("the job has sent what no rank sends");
+      }
+      ByteBuffer invitation = ByteBuffer.wrap(read(channel, Invitation.BYTES));
+      int rank = invitation.getInt();
+      int size = invitation.getInt();
+      Invitation job = new Invitation(size, own.host(), invitation.getInt());
+      return next(own.in(job, rank), lobby, null).join();
+    }
+  }
+
   private TcpJob register() throws IOException, InterruptedException {
     long pause = FIRST_PAUSE_MILLIS;
     String why;
@@ -233,6 +275,7 @@ final class JobStart {
       Handshake.Hello hello =
           new Handshake.Hello(
               true,
+              own.joins(),
               own.rank(),
               own.size(),
               0,
@@ -243,7 +286,7 @@ final class JobStart {
         SocketChannel channel =
             new OutgoingHandshake(handshake, chosen)
                 .connect(new InetSocketAddress(master, own.port()), hello);
-        return register(channel, chosen);
+        return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
@@ -279,7 +322,7 @@ final class JobStart {
       for (int rank = 0; rank < all.length; rank++) {
         all[rank] = Member.decode(members, rank * Member.BYTES);
       }
-      job = new TcpJob(own, handshake, null);
+      job = new TcpJob(own, handshake, null, lobby);
       SocketChannel[] channels = new SocketChannel[own.size()];
       channels[0] = channel;
       job.begin(all, id, channels, chosen, timeouts.timeoutNanos());

@@ -19,6 +19,7 @@ final class Registration {
 
   static final int STARTED = 0;
   static final int REFUSED = 1;
+  static final int INVITED = 2; // to another job
 
   /** The maximum size of a reason in bytes. */
   static final int MAX_REASON = 1000;
@@ -176,7 +177,7 @@ final class Registration {
   record Started(Member[] members, SocketChannel[] channels) {}
 
   /** Writes with a limit. If that fails, the connection's reader finds out. */
-  private static void reply(SocketChannel channel, int status, byte[] bytes) {
+  static void reply(SocketChannel channel, int status, byte[] bytes) {
     int length = status == REFUSED ? Math.min(bytes.length, MAX_REASON) : bytes.length;
     ByteBuffer reply = ByteBuffer.allocate(REPLY + length);
     reply.putInt(status).putInt(length).put(bytes, 0, length).flip();

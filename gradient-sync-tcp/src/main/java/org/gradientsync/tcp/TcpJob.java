@@ -5,6 +5,7 @@ import java.net.InetAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.gradientsync.core.backend.RankPlace;
@@ -23,6 +24,7 @@ final class TcpJob implements Listener.Doorkeeper {
   private final Endpoint endpoint;
   private final Handshake handshake;
   private final Registration registration; // of rank 0, otherwise null
+  private final Lobby lobby;
   private Listener listener;
   private Member[] members;
   private int[] nodes;
@@ -33,10 +35,11 @@ final class TcpJob implements Listener.Doorkeeper {
   private volatile boolean ended;
   private int seen; // by the listener's thread
 
-  TcpJob(Coordinates own, Handshake handshake, Registration registration) {
+  TcpJob(Coordinates own, Handshake handshake, Registration registration, Lobby lobby) {
     this.own = own;
     this.handshake = handshake;
     this.registration = registration;
+    this.lobby = lobby;
     endpoint = new Endpoint(own.rank(), own.size());
   }
 
@@ -120,6 +123,32 @@ final class TcpJob implements Listener.Doorkeeper {
     return endpoint;
   }
 
+  Lobby lobby() {
+    return lobby;
+  }
+
+  /** Lets processes wait that want to join, if this rank is the first of those that are left. */
+  void receiveNewcomers(List<Integer> lost) {
+    int first = 0;
+    while (lost.contains(first)) {
+      first++;
+    }
+    if (first != own.rank()) {
+      return;
+    }
+    if (listener != null && first == 0 && lobby.isAt(own)) {
+      lobby.open(); // by this job's listener
+    } else {
+      lobby.listen();
+    }
+  }
+
+  /** Where others reach this rank. */
+  InetAddress address() throws IOException {
+    InetAddress address = members[own.rank()].address().getAddress();
+    return address.isAnyLocalAddress() ? Interfaces.master(own) : address;
+  }
+
   int nodeOf(int rank) {
     return nodes[rank];
   }
@@ -158,6 +187,9 @@ final class TcpJob implements Listener.Doorkeeper {
   @Override
   public int admit(Handshake.Hello hello) {
     Connector now = connector;
+    if (hello.joins()) {
+      return registration != null && lobby.isOpen() ? Handshake.OK : Handshake.STARTED;
+    }
     if (hello.register()) {
       return registration == null
           ? Handshake.OTHER_JOB
@@ -173,12 +205,17 @@ final class TcpJob implements Listener.Doorkeeper {
 
   @Override
   public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {
-    registration.add(hello, member, channel);
+    if (hello.joins()) {
+      lobby.add(channel);
+    } else {
+      registration.add(hello, member, channel);
+    }
   }
 
   @Override
   public void ended(SocketChannel channel) {
     registration.remove(channel);
+    lobby.remove(channel);
   }
 
   @Override

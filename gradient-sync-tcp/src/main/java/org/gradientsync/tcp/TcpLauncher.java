@@ -31,6 +31,9 @@ public final class TcpLauncher implements Launcher {
     private volatile TcpTransport transport; // null before it has joined
 
     boolean isClosed() {
+      while (transport != null && transport.isClosed() && transport.next() != null) {
+        transport = transport.next();
+      }
       return transport != null && transport.isClosed();
     }
   }

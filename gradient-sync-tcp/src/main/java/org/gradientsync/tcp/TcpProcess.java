@@ -41,8 +41,8 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
         return rank() == 0;
       }
       case Frame.ALL_ENDED -> {
-        allCame = true;
-        return peer == 0;
+        allCame = true; // or they go on without this one
+        return true;
       }
       case Frame.ABORT -> {
         if (!aborted) {
@@ -66,6 +66,12 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
         job.endpoint().tell(peer, type, value);
       }
     }
+  }
+
+  /** Tells a rank, if it lives, that it need not wait for the others. */
+  void leaveBehind(int peer) {
+    job.endpoint().tell(peer, Frame.ALL_ENDED, 0);
+    job.endpoint().progress(null);
   }
 
   private void endIfAll() {

@@ -1,7 +1,12 @@
 package org.gradientsync.tcp;
 
+import java.io.IOException;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.util.List;
 import java.util.Optional;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
@@ -9,6 +14,8 @@ import org.gradientsync.spi.Transport;
 /** Messages between ranks that reach each other by TCP. */
 final class TcpTransport implements Transport {
   private final TcpJob job;
+  private volatile TcpTransport next; // of the job that follows, or null
+  private ServerSocketChannel prepared; // for the next job, or null
   private final TcpProcess process; // null if the rank is a thread
 
   TcpTransport(TcpJob job) {
@@ -62,6 +69,47 @@ final class TcpTransport implements Transport {
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
     return job.endpoint().receiver(memory, peer, tag);
+  }
+
+  @Override
+  public void goOnWithout(List<Integer> lost) {
+    job.receiveNewcomers(lost);
+    if (process != null) {
+      lost.forEach(process::leaveBehind);
+    }
+  }
+
+  @Override
+  public int newcomers() {
+    return job.lobby().size();
+  }
+
+  @Override
+  public byte[] invite(int ranks) {
+    try {
+      prepared = ServerSocketChannel.open();
+      prepared.bind(new InetSocketAddress(job.address(), 0));
+      int port = ((InetSocketAddress) prepared.getLocalAddress()).getPort();
+      int size = ranks + job.lobby().invite(ranks, port);
+      return new Invitation(size, job.address().getHostAddress(), port).encode();
+    } catch (IOException e) {
+      throw new UnavailableException(
+          "no new job can begin: rank=" + rank() + ": " + e.getMessage(), e);
+    }
+  }
+
+  @Override
+  public TcpTransport join(byte[] invitation, int rank) {
+    Coordinates place = job.own().in(Invitation.decode(invitation), rank);
+    TcpJob joined = JobStart.next(place, job.lobby(), prepared).join();
+    prepared = null; // it is the new job's
+    next = new TcpTransport(joined);
+    return next;
+  }
+
+  /** Where this rank is after this job, or null. */
+  TcpTransport next() {
+    return next;
   }
 
   /** Whether this rank has left the job. */

@@ -50,7 +50,8 @@ class AlteredHandshakesTest {
     boolean register = random.nextBoolean();
     byte[] job = new byte[Handshake.JOB];
     byte[] nonce = Handshake.random(Handshake.NONCE);
-    return new Handshake.Hello(register, 1 + random.nextInt(2), 3, 0, job, nonce);
+    return new Handshake.Hello(
+        register, register && random.nextBoolean(), 1 + random.nextInt(2), 3, 0, job, nonce);
   }
 
   private static Member member() {

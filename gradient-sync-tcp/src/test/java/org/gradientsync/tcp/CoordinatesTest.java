@@ -41,10 +41,10 @@ class CoordinatesTest {
   @Test
   void variablesAreRead() {
     assertEquals(
-        new Coordinates(1, 4, "node0", 29500, 1, 2, "hidden", "", true),
+        new Coordinates(1, 4, "node0", 29500, 1, 2, "hidden", "", true, false),
         Coordinates.of(NONE, variables()));
     assertEquals(
-        new Coordinates(1, 4, "::1", 29500, -1, -1, "", "", true),
+        new Coordinates(1, 4, "::1", 29500, -1, -1, "", "", true, false),
         Coordinates.of(
             NONE,
             variables(
@@ -60,7 +60,7 @@ class CoordinatesTest {
     Settings settings =
         new Settings(Map.of("tcp.rank", "0", "tcp.size", "2", "tcp.master", "[::1]:1"));
     assertEquals(
-        new Coordinates(0, 2, "::1", 1, -1, -1, "hidden", "", false),
+        new Coordinates(0, 2, "::1", 1, -1, -1, "hidden", "", false, false),
         Coordinates.of(settings, variables()));
   }
 

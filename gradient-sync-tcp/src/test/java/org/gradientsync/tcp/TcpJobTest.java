@@ -237,7 +237,7 @@ class TcpJobTest {
     OutgoingHandshake other = new OutgoingHandshake(new Handshake("x"), null, protocol);
     Handshake.Hello hello =
         new Handshake.Hello(
-            true, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
+            true, false, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
     for (int i = 0; i < 100; i++) {
       try {
         other.connect(new InetSocketAddress("127.0.0.1", port), hello).close();
@@ -396,7 +396,7 @@ class TcpJobTest {
         (port, random) -> {
           byte[] hello =
               new Handshake.Hello(
-                      false, 1, 3, 0, new byte[Handshake.JOB], new byte[Handshake.NONCE])
+                      false, false, 1, 3, 0, new byte[Handshake.JOB], new byte[Handshake.NONCE])
                   .encode(Handshake.PROTOCOL);
           List<SocketChannel> open = new ArrayList<>();
           open.add(SocketChannel.open(new InetSocketAddress("127.0.0.1", port)));
@@ -438,6 +438,7 @@ class TcpJobTest {
         (port, random) -> {
           Handshake.Hello hello =
               new Handshake.Hello(
+                  random.nextBoolean(),
                   random.nextBoolean(),
                   random.nextInt(4),
                   3,

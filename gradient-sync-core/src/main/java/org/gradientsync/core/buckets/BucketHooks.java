@@ -43,6 +43,10 @@ final class BucketHooks implements AutoCloseable {
     }
   }
 
+  void release(BucketHook.FullBucket bucket) {
+    hook.release(bucket);
+  }
+
   @Override
   public void close() {
     own.close();

@@ -75,6 +75,6 @@ final class HookedBucket implements BucketHook.FullBucket, AutoCloseable {
 
   @Override
   public void close() {
-    resources.close();
+    Resources.closeAll(() -> hooks.release(this), resources);
   }
 }

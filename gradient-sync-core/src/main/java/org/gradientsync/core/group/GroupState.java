@@ -50,11 +50,16 @@ final class GroupState {
     this.ending = ending;
   }
 
-  /** Throws if the group is closed or broken, or the process is ending. */
-  void requireUsable() {
+  /** Throws if the group is closed. */
+  void requireOpen() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + group.rank());
     }
+  }
+
+  /** Throws if the group is closed or broken, or the process is ending. */
+  void requireUsable() {
+    requireOpen();
     requireNotEnding();
     if (broken != null) {
       throw new RankLostException(

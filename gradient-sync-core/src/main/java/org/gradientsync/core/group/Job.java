@@ -46,8 +46,10 @@ public final class Job implements DeadlockDetector.Groups {
   private final int ranksOnNode;
   private long number; // 0 before the first split
   private boolean everBroken;
+  private boolean taken;
   private Runnable whenUnused = () -> {};
   private volatile boolean ending;
+  private volatile boolean goneOn;
 
   /**
    * @param world all ranks of the job
@@ -157,6 +159,26 @@ public final class Job implements DeadlockDetector.Groups {
       }
     }
     return states;
+  }
+
+  /** Whether this is the first call: for the group whose ranks agree in the world's place. */
+  synchronized boolean takeFirst() {
+    boolean first = !taken;
+    taken = true;
+    return first;
+  }
+
+  /** The job goes on without these ranks. */
+  void goOnWithout(int[] worldRanks) {
+    goneOn = true;
+    for (int rank : worldRanks) {
+      liveness.leaveBehind(rank);
+    }
+  }
+
+  /** Whether ranks were left behind, so that each of the others ends by itself. */
+  boolean hasGoneOn() {
+    return goneOn;
   }
 
   /** Whether {@link #leave} was called. No call can finish after that. */

@@ -58,12 +58,19 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   private final Wait wait;
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
+  private final Survivors survivors;
 
   private ProcessGroup(
-      Transport transport, Job job, RankMap ranks, GroupSplit.Part part, Timeouts timeouts) {
+      Transport transport,
+      Job job,
+      RankMap ranks,
+      GroupSplit.Part part,
+      Timeouts timeouts,
+      Survivors ofEarlier) { // or null
     this.transport = transport;
     this.job = job;
     messages = new GroupTransport(transport, ranks, part.context());
+    survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
     departures =
         new DepartureNotices(
             messages, part.generation(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
@@ -115,7 +122,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
     GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, 0, all, transport.rank());
-    return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none);
+    return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none, null);
   }
 
   @Override
@@ -167,7 +174,45 @@ public final class ProcessGroup implements RankGroup, Job.Member {
       return null;
     }
     RankMap ranks = new RankMap(transport, ranks().worldRanks(part.peers()), part.rank());
-    return new ProcessGroup(transport, job, ranks, part, newTimeouts);
+    return new ProcessGroup(
+        transport, job, ranks, part, newTimeouts, job.takeFirst() ? survivors : null);
+  }
+
+  /**
+   * Makes a group of the ranks that are left, in their order, and closes this one. Called by all of
+   * them; breaks this group, so that the calls of those that do not know yet end. Takes the lock
+   * itself.
+   *
+   * @return the new group, with the same time-outs
+   * @throws RankLostException if the others have gone on without this rank, or too few have come
+   * @throws org.gradientsync.UnavailableException if the job cannot go on without a rank
+   */
+  public synchronized ProcessGroup survivors() {
+    state.requireOpen();
+    transport.goOnWithout(List.of());
+    if (!state.isBroken()) {
+      state.broken("this rank goes on with the ranks that are left", null);
+    }
+    RankMap first = survivors.ranks();
+    GroupSplit.Part part = survivors.agree(peer -> isLost(first.worldRank(peer)), timeouts());
+    int[] left = survivors.gone().stream().map(first::worldRank).toArray();
+    transport.goOnWithout(IntStream.of(left).boxed().toList());
+    job.goOnWithout(left);
+    RankMap ranks = new RankMap(transport, first.worldRanks(part.peers()), part.rank());
+    ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
+    if (!isWorld()) {
+      close(false);
+    }
+    return next;
+  }
+
+  /** Whether a rank of the job takes no part any more. */
+  private boolean isLost(int worldRank) {
+    state.requireNotEnding();
+    int peer = ranks().find(worldRank);
+    return peer == RankMap.NO_RANK
+        || watched.liveness().isUnreachable(peer)
+        || job.liveness().hasLeft(worldRank);
   }
 
   public RankMap ranks() {
@@ -374,13 +419,17 @@ public final class ProcessGroup implements RankGroup, Job.Member {
    * Takes the lock itself.
    */
   @Override
-  public synchronized void close() {
+  public void close() {
+    close(true);
+  }
+
+  private synchronized void close(boolean notifies) {
     if (!state.close()) {
       return;
     }
     reports.ifPresent(Reports::stopWatching);
     try {
-      if (!isEnding()) { // otherwise leave() has sent it
+      if (notifies && !isEnding()) { // otherwise leave() has sent it
         departures.send(Departure.CLOSED, "", watched.liveness()::isUnreachable);
       }
     } catch (GradientSyncException e) {
@@ -446,7 +495,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     job.whenUnused(action);
   }
 
-  /** Whether no rank is known to have died. */
+  /** Whether the job has gone on without ranks, so that each of the others ends by itself. */
+  public boolean hasGoneOn() {
+    return job.hasGoneOn();
+  }
+
+  /** Whether no rank is known to have died, those left out that the job has gone on without. */
   public boolean isComplete() {
     return watched.liveness().isComplete();
   }

@@ -35,6 +35,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static final Duration LIMIT = Duration.ofSeconds(10);
   private static final Duration HEAD_START = Duration.ofSeconds(3);
 
+  private static volatile boolean elastic;
   private static volatile Timeouts longest;
   private static volatile Duration longestGrace = Duration.ZERO;
 
@@ -60,6 +61,15 @@ final class JobEnd implements UncaughtExceptionHandler {
     }
   }
 
+  /** A rank that fails or ends does not end the others from now on. */
+  static void letRanksEndAlone() {
+    elastic = true;
+  }
+
+  private static boolean endsAlone(ProcessGroup world) {
+    return elastic || world.hasGoneOn();
+  }
+
   /** Handles uncaught exceptions from now on, those of a start that fails included. */
   static synchronized JobEnd install() {
     if (installed == null) {
@@ -79,12 +89,16 @@ final class JobEnd implements UncaughtExceptionHandler {
     if (none) {
       return;
     }
-    JobProcess own = process.get();
-    job = own;
-    world = ranks;
+    follow(process.get(), ranks);
     Runtime.getRuntime()
-        .addShutdownHook(new Thread(() -> shutDown(own, ranks), "gradient-sync-end"));
+        .addShutdownHook(new Thread(() -> shutDown(job, world), "gradient-sync-end"));
     SharedFiles.leaveDeletionToCaller();
+  }
+
+  /** Ends this rank as one of these from now on. */
+  void follow(JobProcess process, ProcessGroup ranks) {
+    job = process;
+    world = ranks;
   }
 
   private static void shutDown(JobProcess job, ProcessGroup world) {
@@ -105,6 +119,10 @@ final class JobEnd implements UncaughtExceptionHandler {
       noneLost = world.leaveAll(departure, "");
     } finally {
       SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
+    }
+    if (endsAlone(world)) {
+      job.finish();
+      return;
     }
     // After a failure the launcher ends the remaining ranks, which do not come to this end.
     if (!aborted && job.isOwner()) {
@@ -285,6 +303,10 @@ final class JobEnd implements UncaughtExceptionHandler {
       endBeforeStart(thread, exception, lost);
       return;
     }
+    if (endsAlone(world) && !world.isEnding()) {
+      endAlone(thread, exception, lost);
+      return;
+    }
     if (world.isEnding() && find(GradientSyncException.class, exception) != null) {
       if (cause().isEmpty()) {
         print(
@@ -331,6 +353,25 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
     } finally {
       abort(job, lost == null ? FAILED : lost.exitCode());
+    }
+  }
+
+  /** Tells the others why, and leaves them to go on. */
+  private void endAlone(Thread thread, Throwable exception, RankLostException lost) {
+    try {
+      print("rank " + world.rank() + " ends alone: uncaught exception in " + thread.getName());
+      System.err.print(trace(exception));
+      if (previous != null) {
+        previous.uncaughtException(thread, exception);
+      }
+      System.err.flush();
+      if (!job.isFinished()) {
+        world.leaveAll(Departure.CLOSED, exception.toString());
+        job.finish();
+      }
+    } finally {
+      SharedFiles.deleteAll();
+      Runtime.getRuntime().halt(lost == null ? FAILED : lost.exitCode());
     }
   }
 

@@ -1,6 +1,7 @@
 package org.gradientsync.core.launch;
 
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.Launcher;
@@ -28,6 +29,10 @@ public final class LaunchedJob {
       end = JobEnd.install();
     }
     Transport transport = launcher.connect(settings);
+    if (settings.elastic()) {
+      transport.goOnWithout(List.of()); // throws if it cannot
+      JobEnd.letRanksEndAlone();
+    }
     synchronized (WORLDS) {
       ProcessGroup world = WORLDS.get(transport);
       if (world == null) {
@@ -41,6 +46,28 @@ public final class LaunchedJob {
           world.whenUnused(() -> closeIfUnused(made));
         }
       }
+      return world;
+    }
+  }
+
+  /**
+   * Leaves a job for another one that this rank has joined.
+   *
+   * @param earlier a group of the job
+   * @param joined the other job's transport
+   * @return all ranks of the other job
+   */
+  public static ProcessGroup follow(ProcessGroup earlier, Transport joined) {
+    synchronized (WORLDS) {
+      ProcessGroup before = WORLDS.remove(earlier.transport());
+      ProcessGroup world = ProcessGroup.world(joined);
+      WORLDS.put(joined, world);
+      if (joined.process().isPresent()) {
+        JobEnd.install().follow(joined.process().get(), world);
+      } else {
+        world.whenUnused(() -> closeIfUnused(world));
+      }
+      before.whenUnused(before::close); // once its last sync has closed
       return world;
     }
   }

@@ -1,6 +1,7 @@
 package org.gradientsync.core.local;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -43,6 +44,11 @@ public final class LocalTransport implements Transport {
   }
 
   @Override
+  public boolean isAlive(int other) {
+    return group.isAlive(other);
+  }
+
+  @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
     return group.mailbox(rank, peer).new Letter(memory, tag, true);
   }
@@ -53,6 +59,11 @@ public final class LocalTransport implements Transport {
       return new AnySourceReceive(group, rank, memory, tag);
     }
     return group.mailbox(peer, rank).new Letter(memory, tag, false);
+  }
+
+  @Override
+  public void goOnWithout(List<Integer> lost) {
+    group.goOnWithout(rank, lost);
   }
 
   @Override

@@ -35,6 +35,9 @@ public final class Channel {
   /** Notices of ranks that have arrived at a late call. */
   public static final int ARRIVALS = 8;
 
+  /** How the ranks that are left agree to go on. */
+  public static final int SURVIVORS = 9;
+
   /** In the place of a user's tag, for messages on device memory. */
   public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;
 

@@ -1,5 +1,6 @@
 package org.gradientsync.core.ranks;
 
+import java.util.BitSet;
 import org.gradientsync.spi.Transport;
 
 /**
@@ -8,6 +9,7 @@ import org.gradientsync.spi.Transport;
  */
 public final class JobLiveness {
   private final Transport transport;
+  private volatile BitSet leftBehind = new BitSet(); // never changed, but replaced
   private volatile DepartureNotices world; // null when the world is not open
 
   public JobLiveness(Transport transport) {
@@ -27,6 +29,24 @@ public final class JobLiveness {
   /** Whether a rank of the job has died, or has left the job with a reason. */
   public boolean isGone(int worldRank) {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();
+  }
+
+  /** Whether a rank has left the job. */
+  public boolean hasLeft(int worldRank) {
+    DepartureNotices notices = world;
+    return notices != null && notices.hasLeft(worldRank);
+  }
+
+  /** From now on a rank counts as if it had never been in the job. Any thread may call this. */
+  public synchronized void leaveBehind(int worldRank) {
+    BitSet more = (BitSet) leftBehind.clone();
+    more.set(worldRank);
+    leftBehind = more;
+  }
+
+  /** Whether the job has gone on without a rank. */
+  boolean isLeftBehind(int worldRank) {
+    return leftBehind.get(worldRank);
   }
 
   /** The reason with which a rank left the job, or an empty text. */

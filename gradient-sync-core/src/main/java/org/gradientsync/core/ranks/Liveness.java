@@ -23,11 +23,11 @@ public final class Liveness {
     return job.isAlive(ranks.worldRank(peer));
   }
 
-  /** Whether no rank is known to have died. */
+  /** Whether no rank is known to have died, those left out that the job has gone on without. */
   public boolean isComplete() {
     boolean complete = true;
     for (int peer = 0; peer < ranks.size(); peer++) {
-      complete &= isAlive(peer);
+      complete &= isAlive(peer) || job.isLeftBehind(ranks.worldRank(peer));
     }
     return complete;
   }
@@ -81,7 +81,7 @@ public final class Liveness {
   public String endedBy() {
     for (int peer = 0; peer < ranks.size(); peer++) {
       String reason = departures.reason(peer);
-      if (!reason.isEmpty()) {
+      if (!reason.isEmpty() && !job.isLeftBehind(ranks.worldRank(peer))) {
         return ranks.name(peer) + ": " + reason;
       }
     }

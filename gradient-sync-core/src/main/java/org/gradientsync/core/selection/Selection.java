@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
+import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Answers;
 import org.gradientsync.core.backend.LauncherVariables;
@@ -86,6 +87,16 @@ public final class Selection {
    * @param given all ranks of the job, or null to look for a launcher
    */
   public Choice choose(ProcessGroup given) {
+    return choose(given, null);
+  }
+
+  /**
+   * As above, for a rank that has a device already.
+   *
+   * @param given as above
+   * @param opened stays open if this fails; or null
+   */
+  public Choice choose(ProcessGroup given, BackendDevice opened) {
     settings.meetsByMessages(); // throws now if the value is wrong
     ProcessGroup world = given != null ? given : launch();
     ProcessGroup group;
@@ -101,14 +112,14 @@ public final class Selection {
       UnknownSettings.warn(settings, group.rank());
       requireSame(communicator);
       Map<String, String> rejected = new LinkedHashMap<>();
-      device = device(group, communicator, rejected);
+      device = device(group, communicator, rejected, opened);
       if (device instanceof HostDevice host) {
         requireDenormals(communicator);
         shareIfUseful(host, group);
       }
       return choose(group, communicator, device, rejected, group.rank() == 0);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, device, communicator);
+      Resources.closeAllAfter(e, device == opened ? null : device, communicator);
       throw e;
     }
   }
@@ -119,10 +130,28 @@ public final class Selection {
    * @param part closed if this fails
    * @param device this rank's device, selected before
    */
-  public Choice choose(ProcessGroup part, BackendDevice device) {
+  public Choice choosePart(ProcessGroup part, BackendDevice device) {
     GroupCommunicator communicator = new GroupCommunicator(part);
     try {
       return choose(part, communicator, device, Map.of(), false);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, communicator);
+      throw e;
+    }
+  }
+
+  /**
+   * As above, for the ranks that are left of a sync.
+   *
+   * @throws org.gradientsync.RankLostException if another rank was lost; the group is then open, so
+   *     that the others can go on
+   */
+  public Choice goOn(ProcessGroup left, BackendDevice device) {
+    GroupCommunicator communicator = new GroupCommunicator(left);
+    try {
+      return choose(left, communicator, device, Map.of(), left.rank() == 0);
+    } catch (RankLostException e) {
+      throw e;
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, communicator);
       throw e;
@@ -252,7 +281,7 @@ public final class Selection {
             launcher.name());
       }
       ProcessGroup world = LaunchedJob.connect(launcher, settings);
-      if (launcher.launched()) { // otherwise the environment says nothing of these ranks
+      if (launcher.launched() && !settings.elastic()) { // otherwise other ranks may take part
         variables.requireSize(world.size());
       }
       return world;
@@ -326,7 +355,10 @@ public final class Selection {
 
   /** By the rank's place in the job: ranks of other groups want devices of the same node, too. */
   private BackendDevice device(
-      ProcessGroup group, GroupCommunicator communicator, Map<String, String> rejected) {
+      ProcessGroup group,
+      GroupCommunicator communicator,
+      Map<String, String> rejected,
+      BackendDevice opened) { // or null
     DeviceRequest request =
         new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
     DeviceProvider provider =
@@ -334,10 +366,13 @@ public final class Selection {
             .choose(
                 Providers.of(DeviceProvider.class, DeviceProvider::priority),
                 DeviceProvider::kind,
-                p -> p.availability(request),
+                p ->
+                    opened == null || opened.kind().equals(p.kind())
+                        ? p.availability(request)
+                        : Availability.no("ranks that train already use another"),
                 rejected,
                 new LinkedHashMap<>());
-    return provider.open(request);
+    return opened != null ? opened : provider.open(request);
   }
 
   private Reducer reducer(

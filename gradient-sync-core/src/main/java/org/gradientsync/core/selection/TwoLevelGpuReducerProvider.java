@@ -116,7 +116,8 @@ public final class TwoLevelGpuReducerProvider implements ReducerProvider {
     Selection.Choice choice = null;
     String reason = "";
     try {
-      choice = new Selection(context.settings().with(FOR_PARTS)).choose(ranks, context.device());
+      choice =
+          new Selection(context.settings().with(FOR_PARTS)).choosePart(ranks, context.device());
       parts.add(choice.communicator());
       parts.add(choice.reducer());
     } catch (UnavailableException e) {

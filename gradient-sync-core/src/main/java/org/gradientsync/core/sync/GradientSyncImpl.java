@@ -11,14 +11,17 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SparseRows;
 import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -27,12 +30,13 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
 import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** One rank's sync. Each call of the program begins here, and a {@link CallRunner} runs it. */
-final class GradientSyncImpl extends ChosenSync {
+final class GradientSyncImpl extends ChosenSync implements Admission {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
   private final Selection selection;
@@ -44,6 +48,7 @@ final class GradientSyncImpl extends ChosenSync {
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private volatile boolean stopRequested;
+  private boolean stopsOnSignal;
 
   /** The program's view of the communicator, possibly wrapped. */
   private Communicator programCommunicator;
@@ -261,6 +266,7 @@ final class GradientSyncImpl extends ChosenSync {
   }
 
   void stopOnSignal() {
+    stopsOnSignal = true;
     StopSignals.add(stop);
   }
 
@@ -272,7 +278,7 @@ final class GradientSyncImpl extends ChosenSync {
     if (ranks == null) {
       return null;
     }
-    Selection.Choice chosen = selection.choose(ranks, device);
+    Selection.Choice chosen = selection.choosePart(ranks, device);
     GradientSyncImpl part;
     try {
       part = new GradientSyncImpl(selection, chosen, this);
@@ -283,13 +289,114 @@ final class GradientSyncImpl extends ChosenSync {
     if (runner.interceptor() != null) {
       part.useInterceptor(runner.interceptor());
     }
-    synchronized (parts) {
-      parts.add(part);
-    }
-    if (order.isClosed()) { // by another thread, which may have missed the new part
-      part.close();
-    }
+    add(part);
     return part;
+  }
+
+  @Override
+  public GradientSync survivors() {
+    order.requireOpen();
+    order.requireNoHook();
+    order.closeThread();
+    closeParts();
+    ProcessGroup ranks = choice.group().survivors();
+    GradientSyncImpl next;
+    try {
+      closeForSurvivors();
+      next = withSurvivors(ranks);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, ownDevice());
+      throw e;
+    }
+    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
+    return next;
+  }
+
+  @Override
+  public int newcomers() {
+    return choice.group().transport().newcomers();
+  }
+
+  @Override
+  public GradientSync admit() {
+    Transport transport = choice.group().transport();
+    byte[] invitation =
+        communicator.broadcast(rank() == 0 ? transport.invite(size()) : new byte[0], 0);
+    Transport joined = null;
+    try {
+      joined = transport.join(invitation, rank());
+    } catch (GradientSyncException e) {
+      log.warn("rank {} cannot meet those that join: {}", rank(), e.getMessage());
+    }
+    if (!communicator.all(joined != null)) { // everyone stays in this job
+      Resources.closeAll(joined);
+      return this;
+    }
+    order.closeThread();
+    closeParts();
+    ProcessGroup world = LaunchedJob.follow(choice.group(), joined);
+    GradientSyncImpl next;
+    try {
+      closeForSurvivors();
+      joined.goOnWithout(List.of()); // and may be joined again
+      next = in(world);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, ownDevice());
+      throw e;
+    }
+    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
+    return next;
+  }
+
+  /** A sync of all ranks of another job, or of those that are left of them. */
+  private GradientSyncImpl in(ProcessGroup world) {
+    try {
+      GradientSyncImpl next =
+          new GradientSyncImpl(selection, selection.choose(world, device), parent);
+      next.inherit(this);
+      return next;
+    } catch (RankLostException e) {
+      log.debug("rank {} goes on without one that was to join", rank(), e);
+      return withSurvivors(world.survivors());
+    }
+  }
+
+  /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
+  private void closeForSurvivors() {
+    try {
+      closeExcept(device);
+    } catch (RuntimeException e) {
+      log.debug("rank {}: calls had failed before it goes on", rank(), e); // a lost rank's
+    }
+  }
+
+  /** Ranks may be lost while the others prepare to go on. */
+  private GradientSyncImpl withSurvivors(ProcessGroup left) {
+    ProcessGroup ranks = left;
+    while (true) {
+      try {
+        GradientSyncImpl next =
+            new GradientSyncImpl(selection, selection.goOn(ranks, device), parent);
+        next.inherit(this);
+        return next;
+      } catch (RankLostException e) {
+        log.debug("rank {} goes on again", rank(), e);
+        ranks = ranks.survivors();
+      }
+    }
+  }
+
+  private void inherit(GradientSyncImpl earlier) {
+    stopRequested = earlier.stopRequested;
+    if (earlier.stopsOnSignal) {
+      stopOnSignal();
+    }
+    if (earlier.runner.interceptor() != null) {
+      useInterceptor(earlier.runner.interceptor());
+    }
+    if (parent != null) {
+      parent.add(this);
+    }
   }
 
   @Override
@@ -302,10 +409,18 @@ final class GradientSyncImpl extends ChosenSync {
     order.requireNoHook();
     order.closeThread();
     closeParts(); // with no lock held, because it waits for the parts' running calls
-    Resources.closeAll(this::closeOwn, arrays); // in this order: calls hold the arrays' lock first
+    closeExcept(null);
   }
 
-  private void closeOwn() {
+  /**
+   * @param kept the device that another sync goes on to use, or null
+   */
+  private void closeExcept(BackendDevice kept) {
+    // In this order: calls hold the arrays' lock first.
+    Resources.closeAll(() -> closeOwn(kept), arrays);
+  }
+
+  private void closeOwn(BackendDevice kept) {
     synchronized (choice.group()) {
       if (order.isClosed()) {
         return;
@@ -319,8 +434,14 @@ final class GradientSyncImpl extends ChosenSync {
           choice.reducer(), // which waits for the work enqueued on the device
           this::report,
           communicator,
-          parent == null ? device : () -> parent.forget(this));
+          kept == null ? ownDevice() : null,
+          parent == null ? null : () -> parent.forget(this));
     }
+  }
+
+  /** The device if this sync closes it, otherwise null. */
+  private BackendDevice ownDevice() {
+    return parent == null ? device : null;
   }
 
   private void closeParts() {
@@ -329,6 +450,15 @@ final class GradientSyncImpl extends ChosenSync {
       open = List.copyOf(parts);
     }
     Resources.closeAll(open);
+  }
+
+  private void add(GradientSyncImpl part) {
+    synchronized (parts) {
+      parts.add(part);
+    }
+    if (order.isClosed()) { // by another thread, which may have missed the new part
+      part.close();
+    }
   }
 
   private void forget(GradientSyncImpl part) {

@@ -226,6 +226,124 @@ public abstract class DeviceBufferContract {
     }
   }
 
+  /** Of small integers and powers of two, so that every order of additions gives the same bits. */
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "FLOAT64"})
+  void multipliesMatricesOfRows(DataType type) {
+    int[][] sizes = {
+      {1, 1, 1}, {2, 3, 5}, {33, 17, 4}, {3, 0, 4}, {0, 3, 2}, {3, 2, 0}, {301, 300, 3}, {2, 3, 301}
+    };
+    for (int[] size : sizes) {
+      for (int form = 0; form < 4; form++) {
+        for (double[] factors : new double[][] {{1, 0}, {-0.5, 1}, {2, 0.25}, {0, -1}}) {
+          multiply(type, size, form % 2 == 1, form / 2 == 1, factors[0], factors[1]);
+        }
+      }
+    }
+  }
+
+  private void multiply(
+      DataType type, int[] size, boolean turnA, boolean turnB, double alpha, double beta) {
+    int rows = size[0];
+    int inner = size[1];
+    int columns = size[2];
+    double[] a = integers(rows * inner, 1);
+    double[] b = integers(inner * columns, 2);
+    double[] c = integers(rows * columns, 3);
+    double[] expected = new double[c.length];
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        double sum = 0;
+        for (int k = 0; k < inner; k++) {
+          sum +=
+              a[turnA ? k * rows + i : i * inner + k] * b[turnB ? j * inner + k : k * columns + j];
+        }
+        expected[i * columns + j] = alpha * sum + beta * c[i * columns + j];
+      }
+    }
+    if (beta == 0) {
+      Arrays.fill(c, Double.NaN); // overwritten, whatever it contains
+    }
+    try (DeviceBuffer left = device.allocate(type, a.length + 2);
+        DeviceBuffer right = device.allocate(type, b.length + 2);
+        DeviceBuffer result = device.allocate(type, c.length + 2)) {
+      Doubles.write(left.slice(1, a.length), a);
+      Doubles.write(right.slice(1, b.length), b);
+      Doubles.write(result.slice(1, c.length), c);
+      device.multiply(
+          alpha,
+          left.slice(1, a.length),
+          turnA,
+          right.slice(1, b.length),
+          turnB,
+          beta,
+          result.slice(1, c.length),
+          rows,
+          inner,
+          columns);
+      double[] all = Doubles.read(result);
+      assertArrayEquals(expected, Arrays.copyOfRange(all, 1, c.length + 1), 0); // or -0
+      assertEquals(0, all[0]);
+      assertEquals(0, all[c.length + 1]);
+    }
+  }
+
+  private static double[] integers(int count, int seed) {
+    double[] values = new double[count];
+    Arrays.setAll(values, i -> (i * 7 + seed * 5) % 13 - 6);
+    return values;
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT32", "FLOAT64"})
+  void addsMultiples(DataType type) {
+    for (int count : new int[] {0, 1, 1001, 70_001}) { // the last one of several pieces
+      double[] x = integers(count, 1);
+      double[] y = integers(count, 2);
+      double[] expected = new double[count];
+      Arrays.setAll(expected, i -> y[i] - 0.5 * x[i]);
+      try (DeviceBuffer added = device.allocate(type, count);
+          DeviceBuffer sum = device.allocate(type, count + 1)) {
+        Doubles.write(added, x);
+        Doubles.write(sum.slice(1, count), y);
+        device.addScaled(-0.5, added, sum.slice(1, count));
+        double[] all = Doubles.read(sum);
+        assertArrayEquals(expected, Arrays.copyOfRange(all, 1, count + 1));
+        assertEquals(0, all[0]);
+      }
+    }
+  }
+
+  @Test
+  void refusesMatricesThatDoNotFit() {
+    try (DeviceBuffer four = device.allocate(DataType.FLOAT32, 4);
+        DeviceBuffer six = device.allocate(DataType.FLOAT32, 6);
+        DeviceBuffer out = device.allocate(DataType.FLOAT32, 4);
+        DeviceBuffer doubles = device.allocate(DataType.FLOAT64, 4);
+        DeviceBuffer halves = device.allocate(DataType.BFLOAT16, 4)) {
+      assertMultiplyRefused(six, four, out, 2, "a=");
+      assertMultiplyRefused(four, doubles, out, 2, "b=");
+      assertMultiplyRefused(four, four, six, 2, "c=");
+      assertMultiplyRefused(halves, halves, halves, 2, "neither FLOAT32 nor FLOAT64: a=");
+      assertMultiplyRefused(four, four, out, -2, "size is negative: rows=-2");
+      assertRefused(() -> device.addScaled(1, four, six), "x=");
+      assertRefused(() -> device.addScaled(1, doubles, four), "x=");
+      assertRefused(() -> device.addScaled(1, halves, halves), "x=");
+    }
+    assertEquals(1, productsOf().lines().count());
+  }
+
+  private void assertMultiplyRefused(
+      DeviceBuffer a, DeviceBuffer b, DeviceBuffer c, int size, String part) {
+    assertRefused(() -> device.multiply(1, a, false, b, false, 0, c, size, size, size), part);
+  }
+
+  private String productsOf() {
+    try (DeviceBuffer any = device.allocate(DataType.FLOAT32, 1)) {
+      return device.products(any);
+    }
+  }
+
   @Test
   void integersHaveNoNorm() {
     try (DeviceBuffer buffer = device.allocate(DataType.INT32, 3)) {

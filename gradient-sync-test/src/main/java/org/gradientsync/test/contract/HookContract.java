@@ -316,6 +316,38 @@ public abstract class HookContract {
         });
   }
 
+  /** The state is in the memory of the buckets, which they close. */
+  @ParameterizedTest
+  @MethodSource("several")
+  void whatWasNotSentOutlivesTheBuckets(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          for (Supplier<Compression> compression : compressions()) {
+            Compression hook = compression.get().warmUp(0);
+            byte[] state;
+            try (GradientBuckets buckets = small(sync).hook(hook).build()) {
+              for (int i = 0; i < MODEL.size(); i++) { // in another order than the model's
+                write(buckets.gradient(i), gradient(sync.rank(), i, 0));
+                buckets.ready(i);
+              }
+              buckets.finish();
+              state = save(hook);
+              assertArrayEquals(state, save(hook));
+              assertTrue(buckets.rebuild());
+              assertArrayEquals(state, save(hook));
+              step(sync, buckets, 1);
+              assertFalse(Arrays.equals(state, save(hook)));
+              load(hook, state);
+              assertArrayEquals(state, save(hook));
+              step(sync, buckets, 1);
+              state = save(hook);
+            }
+            assertArrayEquals(state, save(hook));
+          }
+        });
+  }
+
   static List<Supplier<Compression>> compressions() {
     return List.of(() -> new PowerSgd(2).rows("a", 30).warmUp(1), () -> new TopK(0.05).warmUp(1));
   }

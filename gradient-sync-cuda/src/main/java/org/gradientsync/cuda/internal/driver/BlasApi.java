@@ -17,6 +17,9 @@ public interface BlasApi {
 
   void destroy(cublasHandle handle);
 
+  /** The library's version, for example 120605 for 12.6.5. */
+  int version(cublasHandle handle);
+
   /** Sets the stream of the handle's later calls, and resets the workspace to cuBLAS's own. */
   void useStream(cublasHandle handle, CUstream stream);
 

@@ -15,6 +15,7 @@ public final class Gpu {
   private final GpuMemory memory;
   private final GpuWaits waits;
   private final GpuKernels kernels = new GpuKernels(this);
+  private final GpuBlas blas = new GpuBlas(this);
   private volatile boolean warmsUpStreams;
   private volatile boolean closed;
 
@@ -59,6 +60,10 @@ public final class Gpu {
 
   public GpuKernels kernels() {
     return kernels;
+  }
+
+  public GpuBlas blas() {
+    return blas;
   }
 
   /** Makes the context current for this thread, as most calls of {@link #api} need. */

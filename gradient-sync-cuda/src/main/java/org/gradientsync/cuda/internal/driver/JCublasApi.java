@@ -72,6 +72,13 @@ public final class JCublasApi implements BlasApi {
   }
 
   @Override
+  public int version(cublasHandle handle) {
+    int[] version = new int[1];
+    CODES.check("cublasGetVersion", JCublas2::cublasGetVersion, handle, version);
+    return version[0];
+  }
+
+  @Override
   public void useStream(cublasHandle handle, CUstream stream) {
     // The map compares streams by the driver's handle, which is all that a cudaStream_t copies.
     cudaStream_t same = streams.get(stream);

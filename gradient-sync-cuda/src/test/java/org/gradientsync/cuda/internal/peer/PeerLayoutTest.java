@@ -231,7 +231,7 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "plan", "timeout", "found", "first", "output" ->
+            case "report", "count", "stride", "tag", "timeout", "found", "first", "output" ->
                 memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);

@@ -1,0 +1,18 @@
+package org.gradientsync.core.sync;
+
+import org.gradientsync.GradientSync;
+
+/** A sync whose job processes may join. */
+public interface Admission {
+  /** How many processes wait to join, as far as this rank knows: one rank counts them. */
+  int newcomers();
+
+  /**
+   * Lets those that wait join. Collective, between steps. The sync is closed if it succeeds;
+   * buffers live on.
+   *
+   * @return a sync of all ranks, with those of this one first; this one if nobody has come in time
+   * @throws org.gradientsync.RankLostException if a rank of this sync is lost
+   */
+  GradientSync admit();
+}

@@ -1,0 +1,395 @@
+package org.gradientsync.elastic;
+
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.Communicator;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.Amounts;
+import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.sync.Admission;
+import org.gradientsync.spi.BackendDevice;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Runs a training whose ranks may be lost, may leave and may join.
+ *
+ * <pre>{@code
+ * try (ElasticTraining training = ElasticTraining.builder(sync, loop).build()) {
+ *   training.run(0, 10_000);
+ * }
+ * }</pre>
+ *
+ * <p>When a rank is lost, the others compare which steps they have finished. Those that are behind
+ * get the state of one that is not, and all go on with the step after. The weights then have the
+ * same bits on all ranks, and those of an undisturbed run that had the smaller number of ranks from
+ * that step on.
+ *
+ * <p>Where a part of the state lies on one rank only, a lost rank takes it along. Then {@link
+ * Builder#commitEvery commit}: each rank keeps a copy of the whole state in host memory, and all go
+ * back to the newest copy.
+ *
+ * <p>For one thread.
+ */
+public final class ElasticTraining implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(ElasticTraining.class);
+  private static final long NOTHING = -1; // no step: this rank's state is not whole
+  private static final long LEAVES = 1;
+  private static final long ADMITS = 2;
+  private static final long POLL_NANOS = 20_000_000;
+  private static final int PIECE_BYTES = 16 << 20;
+
+  private final ElasticLoop loop;
+  private final int minRanks;
+  private final Duration waitForRanks;
+  private final long commitEvery;
+  private final List<ByteBuffer> committed = new ArrayList<>();
+  private byte[] committedRest = {};
+  private GradientSync sync;
+  private boolean begun;
+  private boolean whole = true; // the state, not half overwritten
+  private long step;
+  private long committedStep = NOTHING;
+  private volatile boolean leaves;
+  private int changes;
+
+  private ElasticTraining(Builder builder) {
+    sync = builder.sync;
+    loop = builder.loop;
+    minRanks = builder.minRanks;
+    waitForRanks = builder.waitForRanks;
+    commitEvery = builder.commitEvery;
+  }
+
+  /** The training cannot go on. */
+  private static final class TooFewException extends RankLostException {
+    private static final long serialVersionUID = 1;
+
+    TooFewException(String message) {
+      super(message);
+    }
+  }
+
+  /**
+   * Creates a builder.
+   *
+   * @param sync of all ranks; this training closes it, and those that come after it
+   * @param loop the training
+   * @return a builder
+   */
+  public static Builder builder(GradientSync sync, ElasticLoop loop) {
+    return new Builder(sync, loop);
+  }
+
+  /** Options of a training, the same on all ranks. */
+  public static final class Builder {
+    private final GradientSync sync;
+    private final ElasticLoop loop;
+    private int minRanks = 1;
+    private Duration waitForRanks = Duration.ZERO;
+    private long commitEvery;
+
+    private Builder(GradientSync sync, ElasticLoop loop) {
+      this.sync = Objects.requireNonNull(sync, "sync");
+      this.loop = Objects.requireNonNull(loop, "loop");
+    }
+
+    /**
+     * Sets with how many ranks the training goes on. With fewer it waits for others to join, and
+     * then {@link #run} throws.
+     *
+     * @param ranks 1 if not set
+     * @return this builder
+     */
+    public Builder minRanks(int ranks) {
+      if (ranks < 1) {
+        throw new IllegalArgumentException("at least one rank goes on: minRanks=" + ranks);
+      }
+      minRanks = ranks;
+      return this;
+    }
+
+    /**
+     * Sets how long too few ranks wait for others to join.
+     *
+     * @param limit zero if not set
+     * @return this builder
+     */
+    public Builder waitForRanks(Duration limit) {
+      waitForRanks = Objects.requireNonNull(limit, "limit");
+      return this;
+    }
+
+    /**
+     * Sets after how many steps each rank copies the whole state to host memory. After a loss all
+     * ranks go back to the newest copy. For state that lies on one rank only.
+     *
+     * @param steps 0 if not set: the state is whole on each rank, and nothing is copied
+     * @return this builder
+     */
+    public Builder commitEvery(long steps) {
+      if (steps < 0) {
+        throw new IllegalArgumentException("not a number of steps: commitEvery=" + steps);
+      }
+      commitEvery = steps;
+      return this;
+    }
+
+    /**
+     * Builds the training.
+     *
+     * @return a training that the caller closes
+     */
+    public ElasticTraining build() {
+      return new ElasticTraining(this);
+    }
+  }
+
+  /**
+   * Trains. Called by all ranks. All begin with the state of the rank whose first step is the
+   * highest.
+   *
+   * @param first this rank's next step, 0 in a new training
+   * @param end the step before which to stop
+   * @return true if all steps are done; false if this rank has left
+   * @throws RankLostException if too few ranks are left, or the others have gone on without this
+   *     one
+   * @throws GradientSyncException if no rank has a whole state
+   */
+  public boolean run(long first, long end) {
+    step = first;
+    boolean aligned = false;
+    while (true) {
+      try {
+        if (!aligned) {
+          awaitEnough();
+          align();
+          aligned = true;
+        }
+        while (step < end) {
+          if (!meet()) {
+            return false;
+          }
+          loop.compute(step);
+          ((BackendDevice) sync.device()).stream().await(); // a GPU finds losses late
+          loop.update(step);
+          step++;
+          if (commitEvery > 0 && (step % commitEvery == 0 || step == end)) {
+            commit();
+          }
+        }
+        sync.barrier(); // until here, others may need this rank's state
+        return true;
+      } catch (TooFewException e) {
+        throw e;
+      } catch (RankLostException e) {
+        log.info("rank {}: {}", sync.rank(), e.getMessage());
+        goOn();
+        aligned = false;
+      }
+    }
+  }
+
+  /**
+   * Lets this rank leave before its next step: {@link #run} returns false, and the others go on.
+   * Any thread may call it, for example when the process receives a signal.
+   */
+  public void leave() {
+    leaves = true;
+  }
+
+  /** The ranks that take part now. */
+  public GradientSync sync() {
+    return sync;
+  }
+
+  /** How often the ranks have changed. */
+  public int changes() {
+    return changes;
+  }
+
+  /** The ranks tell each other who leaves and who waits. Returns false if this one leaves. */
+  private boolean meet() {
+    long[] own = {leaves ? LEAVES : newcomers() > 0 ? ADMITS : 0};
+    long[] all = new long[sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    boolean nobodyLeaves = Arrays.stream(all).noneMatch(word -> word == LEAVES);
+    if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
+      admit();
+      align();
+      return meet(); // as those that have joined
+    }
+    if (nobodyLeaves) {
+      return true;
+    }
+    if (own[0] == LEAVES) {
+      end();
+      sync.close();
+      return false;
+    }
+    throw new RankLostException(
+        "ranks leave after step " + step + ": " + Arrays.toString(all), null, true);
+  }
+
+  private int newcomers() {
+    return sync instanceof Admission own ? own.newcomers() : 0;
+  }
+
+  private void admit() {
+    end();
+    GradientSync all = ((Admission) sync).admit();
+    changes += all == sync ? 0 : 1;
+    sync = all;
+  }
+
+  /** Waits for others to join, if there are too few ranks. */
+  private void awaitEnough() {
+    WaitClock time = new WaitClock();
+    while (sync.size() < minRanks) {
+      boolean over = time.look() > waitForRanks.toNanos();
+      long[] word = {newcomers() > 0 ? ADMITS : over ? LEAVES : 0};
+      sync.communicator().broadcast(LongBuffer.wrap(word), 0);
+      if (word[0] == ADMITS) {
+        admit();
+      } else if (word[0] == LEAVES) {
+        throw new TooFewException(
+            "too few ranks are left: ranks="
+                + sync.size()
+                + ", minRanks="
+                + minRanks
+                + ", waited="
+                + Amounts.time(waitForRanks));
+      } else {
+        LockSupport.parkNanos(POLL_NANOS);
+      }
+    }
+  }
+
+  /** Makes a sync of the ranks that are left. */
+  private void goOn() {
+    end();
+    sync = sync.survivors();
+    changes++;
+  }
+
+  private void end() {
+    if (begun) {
+      begun = false;
+      loop.end();
+    }
+  }
+
+  /** Gives all ranks the newest state, and begins with it. */
+  private void align() {
+    boolean committedHere = committedStep != NOTHING;
+    long[] own = {committedHere ? committedStep : whole ? step : NOTHING, committedHere ? 1 : 0};
+    long[] all = new long[own.length * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    boolean goesBack = false;
+    boolean differs = false;
+    int root = 0;
+    for (int rank = 0; rank < sync.size(); rank++) {
+      long other = all[own.length * rank];
+      goesBack |= all[own.length * rank + 1] != 0;
+      differs |= other != all[0];
+      root = other > all[own.length * root] ? rank : root;
+    }
+    long newest = all[own.length * root];
+    if (newest == NOTHING) {
+      throw new GradientSyncException(
+          "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
+    }
+    if (differs || goesBack) {
+      receive(root, goesBack);
+    }
+    step = newest;
+    begun = true;
+    loop.begin(sync);
+    if (goesBack) {
+      committedStep = newest;
+      loop.scatter();
+    } else if (commitEvery > 0) {
+      commit();
+    }
+  }
+
+  /** Gives all ranks the state of one. */
+  private void receive(int root, boolean commits) {
+    Communicator ranks = sync.communicator();
+    boolean own = sync.rank() == root;
+    if (own && commits) {
+      restore();
+    }
+    whole = own; // the others' states are overwritten from here on
+    loop.load(ranks.broadcast(own ? (commits ? committedRest : loop.save()) : null, root));
+    for (DeviceBuffer piece : pieces()) {
+      ByteBuffer bytes = HostBuffers.allocate((int) piece.sizeInBytes());
+      if (own) {
+        piece.copyTo(bytes);
+      }
+      ranks.broadcast(bytes, root);
+      if (!own) {
+        piece.copyFrom(bytes);
+      }
+    }
+    whole = true;
+    if (commits && !own) {
+      copy();
+    }
+  }
+
+  /** The state in parts that fit in a message. */
+  private List<DeviceBuffer> pieces() {
+    List<DeviceBuffer> pieces = new ArrayList<>();
+    for (DeviceBuffer buffer : loop.state()) {
+      long most = PIECE_BYTES / buffer.type().sizeInBytes();
+      for (long from = 0; from < buffer.count(); from += most) {
+        pieces.add(buffer.slice(from, Math.min(most, buffer.count() - from)));
+      }
+    }
+    return pieces;
+  }
+
+  /** Copies the whole state of all ranks. The earlier copy stays until that is done. */
+  private void commit() {
+    loop.gather();
+    ((BackendDevice) sync.device()).stream().await();
+    copy();
+    committedStep = step;
+  }
+
+  private void copy() {
+    List<DeviceBuffer> pieces = pieces();
+    for (int i = 0; i < pieces.size(); i++) {
+      if (i == committed.size()) {
+        committed.add(HostBuffers.allocate((int) pieces.get(i).sizeInBytes()));
+      }
+      pieces.get(i).copyTo(committed.get(i));
+    }
+    committedRest = loop.save();
+  }
+
+  private void restore() {
+    List<DeviceBuffer> pieces = pieces();
+    for (int i = 0; i < pieces.size(); i++) {
+      pieces.get(i).copyFrom(committed.get(i));
+    }
+  }
+
+  /** Closes the sync of the ranks that take part now. */
+  @Override
+  public void close() {
+    end();
+    sync.close();
+  }
+}

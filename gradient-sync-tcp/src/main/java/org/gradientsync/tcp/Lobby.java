@@ -1,0 +1,163 @@
+package org.gradientsync.tcp;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Where processes wait that want to join a job that has started: at the address at which rank 0
+ * listened at the start. The rank that comes first among those that are left keeps it, if it runs
+ * on that machine. Shared by the jobs that follow each other in one process. Any thread may call
+ * it.
+ */
+final class Lobby implements Listener.Doorkeeper {
+  private static final Logger log = LoggerFactory.getLogger(Lobby.class);
+  private static final int LIMIT = 64;
+  private static final long BIND_NANOS = 2_000_000_000L;
+
+  private final String host;
+  private final int port;
+  private final Handshake handshake;
+  private final List<SocketChannel> waiting = new ArrayList<>();
+  private Listener own; // null while a job's listener hears the newcomers, or nobody does
+  private boolean open;
+
+  /**
+   * @param first of the job at its start
+   */
+  Lobby(Coordinates first, Handshake handshake) {
+    host = first.host();
+    port = first.port();
+    this.handshake = handshake;
+  }
+
+  /** Whether a job's rank 0 listens at the lobby's address. */
+  boolean isAt(Coordinates job) {
+    return port == job.port();
+  }
+
+  /** Lets processes wait, which come by the listener of the job at its start. */
+  synchronized void open() {
+    open = true;
+  }
+
+  /** Lets processes wait, and listens for them. Does nothing on another machine. */
+  synchronized void listen() {
+    if (own != null) {
+      return;
+    }
+    open = true;
+    try {
+      InetAddress address = InetAddress.getByName(host);
+      if (!Interfaces.isHere(address)) {
+        log.warn("nobody can join the job any more: its address is on another machine: {}", host);
+        return;
+      }
+      ServerSocketChannel server = ServerSocketChannel.open();
+      try {
+        bind(server, new InetSocketAddress(address, port));
+        own = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
+        own.start();
+      } catch (IOException e) {
+        server.close();
+        throw e;
+      }
+    } catch (IOException e) {
+      log.warn("nobody can join the job: cannot listen at {}:{}: {}", host, port, e.getMessage());
+    }
+  }
+
+  /** Who listened there before may be about to end. */
+  private static void bind(ServerSocketChannel server, InetSocketAddress address)
+      throws IOException {
+    long start = System.nanoTime();
+    while (true) {
+      try {
+        server.bind(address);
+        return;
+      } catch (BindException e) {
+        if (System.nanoTime() - start > BIND_NANOS) {
+          throw e;
+        }
+        LockSupport.parkNanos(BIND_NANOS / 200);
+      }
+    }
+  }
+
+  synchronized boolean isOpen() {
+    return open;
+  }
+
+  synchronized int size() {
+    return waiting.size();
+  }
+
+  /** Adds a process. */
+  synchronized void add(SocketChannel channel) {
+    if (open && waiting.size() < LIMIT) {
+      waiting.add(channel);
+    } else {
+      Listener.close(channel);
+    }
+  }
+
+  synchronized void remove(SocketChannel channel) {
+    if (waiting.remove(channel)) {
+      Listener.close(channel);
+    }
+  }
+
+  /**
+   * Sends all that wait to a new job.
+   *
+   * @param first the number of the first of them
+   * @param newPort where its rank 0 listens, on the machine of this lobby
+   * @return how many
+   */
+  synchronized int invite(int first, int newPort) {
+    int size = first + waiting.size();
+    for (int i = 0; i < waiting.size(); i++) {
+      ByteBuffer invitation = ByteBuffer.allocate(Invitation.BYTES);
+      invitation.putInt(first + i).putInt(size).putInt(newPort).flip();
+      Registration.reply(waiting.get(i), Registration.INVITED, invitation.array());
+    }
+    int invited = waiting.size();
+    waiting.clear(); // each closes its connection
+    return invited;
+  }
+
+  @Override
+  public int admit(Handshake.Hello hello) {
+    return hello.joins() ? Handshake.OK : Handshake.STARTED;
+  }
+
+  @Override
+  public void connected(Handshake.Hello hello, SocketChannel channel) {
+    Listener.close(channel); // nobody is admitted so
+  }
+
+  @Override
+  public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {
+    add(channel);
+  }
+
+  @Override
+  public void ended(SocketChannel channel) {
+    Listener.close(channel);
+    remove(channel);
+  }
+
+  @Override
+  public boolean advance() {
+    return false;
+  }
+}
