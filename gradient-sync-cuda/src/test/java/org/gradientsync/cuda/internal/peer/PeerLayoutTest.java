@@ -246,7 +246,7 @@ class PeerLayoutTest {
             "report=" + 0x77,
             "count=99",
             "stride=" + layout.stride(PeerAlgorithm.TWO_SHOT),
-            "plan=55",
+            "tag=55",
             "timeout=1234",
             "rank=2",
             "ranks=3",
