@@ -61,7 +61,12 @@ class ContractsIT {
       arguments.add(contract.getName());
     }
     List<String> options =
-        List.of("-XX:TieredStopAtLevel=4", "-Xms192m", "-Xmx192m", "-XX:MaxDirectMemorySize=1g");
+        List.of(
+            "-XX:TieredStopAtLevel=4",
+            "-Xms192m",
+            "-Xmx192m",
+            "-XX:+AlwaysPreTouch", // the soak looks at resident memory
+            "-XX:MaxDirectMemorySize=1g");
     List<Ranks.Result> job =
         Ranks.run(size, options, RankTests.class, arguments.toArray(String[]::new));
     List<DynamicTest> tests = RankTests.report(folder, size, "" + job);
