@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -237,7 +238,10 @@ class ElasticTrainingTest {
                           sync.rank() == 0 ? null : new Failure(Place.BEFORE_AVERAGE, 5);
                       try (Momentum loop = new Momentum(sync, failure);
                           ElasticTraining training =
-                              ElasticTraining.builder(sync, loop).minRanks(2).build()) {
+                              ElasticTraining.builder(sync, loop)
+                                  .minRanks(2)
+                                  .waitForRanks(Duration.ofMillis(100))
+                                  .build()) {
                         training.run(0, STEPS);
                       }
                     }));
