@@ -208,7 +208,8 @@ public final class ElasticTraining implements AutoCloseable {
 
   /**
    * Lets this rank leave before its next step: {@link #run} returns false, and the others go on.
-   * Any thread may call it, for example when the process receives a signal.
+   * Any thread may call it. {@link GradientSync#requestStop} does the same here, and so does a
+   * signal to a process whose sync was built with {@link GradientSync.Builder#stopOnSignal}.
    */
   public void leave() {
     leaves = true;
@@ -226,7 +227,8 @@ public final class ElasticTraining implements AutoCloseable {
 
   /** The ranks tell each other who leaves and who waits. Returns false if this one leaves. */
   private boolean meet() {
-    long[] own = {leaves ? LEAVES : newcomers() > 0 ? ADMITS : 0};
+    boolean asked = sync instanceof Admission all && all.isStopRequested();
+    long[] own = {leaves || asked ? LEAVES : newcomers() > 0 ? ADMITS : 0};
     long[] all = new long[sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     boolean nobodyLeaves = Arrays.stream(all).noneMatch(word -> word == LEAVES);

@@ -46,14 +46,18 @@ final class ElasticProgram implements ElasticLoop {
    */
   public static void main(String[] args) throws Exception {
     long steps = Long.parseLong(args[0]);
-    GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(60)).create();
+    GradientSync sync =
+        GradientSync.builder().timeout(Duration.ofSeconds(60)).stopOnSignal(true).create();
     ElasticProgram loop = new ElasticProgram(sync, Path.of(args[3]), Long.parseLong(args[1]));
     try (ElasticTraining training =
         ElasticTraining.builder(sync, loop)
             .minRanks(Integer.parseInt(args[2]))
             .waitForRanks(Duration.ofSeconds(20))
             .build()) {
-      training.run(0, steps);
+      if (!training.run(0, steps)) {
+        System.out.println("left");
+        return;
+      }
       float[] result = new float[PARTS * COUNT];
       loop.weights.copyTo(result);
       StringBuilder text = new StringBuilder();

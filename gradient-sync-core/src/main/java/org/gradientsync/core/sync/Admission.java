@@ -7,6 +7,9 @@ public interface Admission {
   /** How many processes wait to join, as far as this rank knows: one rank counts them. */
   int newcomers();
 
+  /** Whether this rank was asked to stop. */
+  boolean isStopRequested();
+
   /**
    * Lets those that wait join. Collective, between steps. The sync is closed if it succeeds;
    * buffers live on.
