@@ -318,7 +318,8 @@ public final class ElasticTraining implements AutoCloseable {
           "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
     }
     if (differs || goesBack) {
-      receive(root, goesBack);
+      boolean isBehind = goesBack || own[0] != newest;
+      receive(root, goesBack, isBehind);
     }
     step = newest;
     begun = true;
@@ -331,22 +332,29 @@ public final class ElasticTraining implements AutoCloseable {
     }
   }
 
-  /** Gives all ranks the state of one. */
-  private void receive(int root, boolean commits) {
+  /**
+   * Gives all ranks the state of one.
+   *
+   * @param isBehind false if this rank has that state; it keeps its own, as the other may be lost
+   */
+  private void receive(int root, boolean commits, boolean isBehind) {
     Communicator ranks = sync.communicator();
     boolean own = sync.rank() == root;
     if (own && commits) {
       restore();
     }
-    whole = own; // the others' states are overwritten from here on
-    loop.load(ranks.broadcast(own ? (commits ? committedRest : loop.save()) : null, root));
+    byte[] rest = ranks.broadcast(own ? (commits ? committedRest : loop.save()) : null, root);
+    if (isBehind) {
+      whole = own; // it is overwritten from here on
+      loop.load(rest);
+    }
     for (DeviceBuffer piece : pieces()) {
       ByteBuffer bytes = HostBuffers.allocate((int) piece.sizeInBytes());
       if (own) {
         piece.copyTo(bytes);
       }
       ranks.broadcast(bytes, root);
-      if (!own) {
+      if (isBehind && !own) {
         piece.copyFrom(bytes);
       }
     }

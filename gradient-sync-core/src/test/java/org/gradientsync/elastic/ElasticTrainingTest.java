@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -87,10 +88,10 @@ class ElasticTrainingTest {
       sizes.tailMap(now, true).clear();
       sizes.put(now, sync.size());
       fail(Place.BEFORE_AVERAGE, now);
+      FloatBuffer own = gradients.floats();
+      FloatBuffer all = weights.floats();
       for (int i = 0; i < COUNT; i++) {
-        gradients
-            .floats()
-            .put(i, gradient(weights.floats().get(i), now, sync.rank(), sync.size(), i));
+        own.put(i, gradient(all.get(i), now, sync.rank(), sync.size(), i));
       }
       sync.average(gradients);
       fail(Place.AFTER_AVERAGE, now);

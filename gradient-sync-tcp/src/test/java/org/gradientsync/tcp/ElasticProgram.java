@@ -2,6 +2,7 @@ package org.gradientsync.tcp;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -91,13 +92,12 @@ final class ElasticProgram implements ElasticLoop {
   public void compute(long step) {
     sizes.tailMap(step, true).clear();
     sizes.put(step, sync.size());
+    FloatBuffer all = weights.floats();
     for (int part = PARTS - 1; part >= 0; part--) {
+      FloatBuffer own = buckets.gradient(part).floats();
       for (int i = 0; i < COUNT; i++) {
-        float weight = weights.floats().get(part * COUNT + i);
-        buckets
-            .gradient(part)
-            .floats()
-            .put(i, gradient(weight, step, sync.rank(), sync.size(), part * COUNT + i));
+        int at = part * COUNT + i;
+        own.put(i, gradient(all.get(at), step, sync.rank(), sync.size(), at));
       }
       buckets.ready(part);
     }
@@ -111,12 +111,15 @@ final class ElasticProgram implements ElasticLoop {
 
   @Override
   public void update(long step) {
+    FloatBuffer all = weights.floats();
+    FloatBuffer means = moments.floats();
     for (int part = 0; part < PARTS; part++) {
+      FloatBuffer average = buckets.gradient(part).floats();
       for (int i = 0; i < COUNT; i++) {
         int at = part * COUNT + i;
-        float moment = 0.875f * moments.floats().get(at) + buckets.gradient(part).floats().get(i);
-        moments.floats().put(at, moment);
-        weights.floats().put(at, weights.floats().get(at) - 0.5f * moment);
+        float moment = 0.875f * means.get(at) + average.get(i);
+        means.put(at, moment);
+        all.put(at, all.get(at) - 0.5f * moment);
       }
     }
     try {
