@@ -100,9 +100,9 @@ public interface Transport extends AutoCloseable {
   Message receiver(ByteBuffer memory, int peer, int tag);
 
   /**
-   * Lets the others go on after ranks were lost. Called by each rank that is left: first with those
-   * that it has gone on without before, and after the ranks have agreed with all that are not among
-   * them. From the first call on, messages between the ranks that are left must work.
+   * Lets the others go on after ranks were lost. Called by each rank that is left: with none before
+   * the ranks agree, and then with all that are not among them. From the first call on, messages
+   * between the ranks that are left must work.
    *
    * @param lost ranks of the job
    * @throws UnavailableException if a job of this kind ends with its first lost rank
@@ -130,7 +130,7 @@ public interface Transport extends AutoCloseable {
    * ranks that take part now get the first numbers.
    *
    * @param ranks how many those are
-   * @return what each of them passes to {@link #join}
+   * @return what each of them passes to {@link #join}; empty if nobody waits any more
    * @throws org.gradientsync.GradientSyncException if there can be no such job
    */
   default byte[] invite(int ranks) {

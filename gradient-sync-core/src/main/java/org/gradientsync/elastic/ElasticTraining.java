@@ -46,6 +46,7 @@ import org.slf4j.LoggerFactory;
 public final class ElasticTraining implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ElasticTraining.class);
   private static final long NOTHING = -1; // no step: this rank's state is not whole
+  private static final int MOST_ROUNDS = 3;
   private static final long LEAVES = 1;
   private static final long ADMITS = 2;
   private static final long POLL_NANOS = 20_000_000;
@@ -64,6 +65,9 @@ public final class ElasticTraining implements AutoCloseable {
   private long committedStep = NOTHING;
   private volatile boolean leaves;
   private int changes;
+  private int rounds; // that failed with the same ranks in the same step
+  private long roundsStep = NOTHING;
+  private int roundsSize;
 
   private ElasticTraining(Builder builder) {
     sync = builder.sync;
@@ -200,7 +204,7 @@ public final class ElasticTraining implements AutoCloseable {
         throw e;
       } catch (RankLostException e) {
         log.info("rank {}: {}", sync.rank(), e.getMessage());
-        goOn();
+        goOn(e);
         aligned = false;
       }
     }
@@ -233,6 +237,7 @@ public final class ElasticTraining implements AutoCloseable {
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     boolean nobodyLeaves = Arrays.stream(all).noneMatch(word -> word == LEAVES);
     if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
+      keep();
       admit();
       align();
       return meet(); // as those that have joined
@@ -240,6 +245,7 @@ public final class ElasticTraining implements AutoCloseable {
     if (nobodyLeaves) {
       return true;
     }
+    keep();
     if (own[0] == LEAVES) {
       end();
       sync.close();
@@ -247,6 +253,13 @@ public final class ElasticTraining implements AutoCloseable {
     }
     throw new RankLostException(
         "ranks leave after step " + step + ": " + Arrays.toString(all), null, true);
+  }
+
+  /** Commits before the ranks change without a loss, so that no step is repeated. */
+  private void keep() {
+    if (commitEvery > 0 && committedStep != step) {
+      commit();
+    }
   }
 
   private int newcomers() {
@@ -284,7 +297,13 @@ public final class ElasticTraining implements AutoCloseable {
   }
 
   /** Makes a sync of the ranks that are left. */
-  private void goOn() {
+  private void goOn(RankLostException cause) {
+    rounds = step == roundsStep && sync.size() == roundsSize ? rounds + 1 : 0;
+    roundsStep = step;
+    roundsSize = sync.size();
+    if (rounds == MOST_ROUNDS) {
+      throw cause; // nobody is lost, and the step fails each time
+    }
     end();
     sync = sync.survivors();
     changes++;
@@ -301,18 +320,19 @@ public final class ElasticTraining implements AutoCloseable {
   private void align() {
     boolean committedHere = committedStep != NOTHING;
     long[] own = {committedHere ? committedStep : whole ? step : NOTHING, committedHere ? 1 : 0};
-    long[] all = new long[own.length * sync.size()];
+    long[] all = new long[2 * sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     boolean goesBack = false;
     boolean differs = false;
     int root = 0;
     for (int rank = 0; rank < sync.size(); rank++) {
-      long other = all[own.length * rank];
-      goesBack |= all[own.length * rank + 1] != 0;
-      differs |= other != all[0];
-      root = other > all[own.length * root] ? rank : root;
+      boolean betterKind = all[2 * rank + 1] > all[2 * root + 1]; // a copy, of several ranks' parts
+      boolean sameKind = all[2 * rank + 1] == all[2 * root + 1];
+      goesBack |= all[2 * rank + 1] != 0;
+      differs |= all[2 * rank] != all[0];
+      root = betterKind || sameKind && all[2 * rank] > all[2 * root] ? rank : root;
     }
-    long newest = all[own.length * root];
+    long newest = all[2 * root];
     if (newest == NOTHING) {
       throw new GradientSyncException(
           "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
@@ -376,7 +396,7 @@ public final class ElasticTraining implements AutoCloseable {
     return pieces;
   }
 
-  /** Copies the whole state of all ranks. The earlier copy stays until that is done. */
+  /** Copies the whole state of all ranks. The earlier copy stays until it is gathered. */
   private void commit() {
     loop.gather();
     ((BackendDevice) sync.device()).stream().await();

@@ -115,7 +115,9 @@ final class LocalRun {
   private void warnOfRanksLeftBehind() {
     for (int rank = 0; rank < threads.length; rank++) {
       if (!succeeded[rank]) {
-        log.warn("the others went on without rank {}, which failed", rank, group.failure(rank));
+        Throwable failure = group.failure(rank);
+        String why = failure == null ? "did not come in time" : "failed";
+        log.warn("the others went on without rank {}, which {}", rank, why, failure);
       }
     }
   }

@@ -41,6 +41,7 @@ final class JobStart {
   private static final Logger log = LoggerFactory.getLogger(JobStart.class);
   private static final int BACKLOG = 256;
   private static final Duration FOLLOWING = Duration.ofSeconds(10);
+  private static final long CONNECT_NANOS = 60_000_000_000L;
   private static final long POLL_MILLIS = 50;
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
@@ -113,6 +114,11 @@ final class JobStart {
     }
   }
 
+  /** How long a rank tries to connect to another one when messages first need that. */
+  private long connectNanos() {
+    return Math.max(timeouts.timeoutNanos(), CONNECT_NANOS);
+  }
+
   private void requireSecret(InetAddress master) {
     if (own.secret().isEmpty() && !master.isLoopbackAddress()) {
       throw new UnavailableException(
@@ -164,7 +170,7 @@ final class JobStart {
           byte[] id = Handshake.random(Handshake.JOB);
           Registration.Started all = registration.start(id);
           if (all != null) {
-            job.begin(all.members(), id, all.channels(), chosen, timeouts.timeoutNanos());
+            job.begin(all.members(), id, all.channels(), chosen, connectNanos());
             return job;
           }
         }
@@ -337,7 +343,7 @@ final class JobStart {
       job = new TcpJob(own, handshake, null, lobby);
       SocketChannel[] channels = new SocketChannel[own.size()];
       channels[0] = channel;
-      job.begin(all, id, channels, chosen, timeouts.timeoutNanos());
+      job.begin(all, id, channels, chosen, connectNanos());
       job.listen(server);
       return job;
     } catch (IOException | RuntimeException | Error | InterruptedException e) {

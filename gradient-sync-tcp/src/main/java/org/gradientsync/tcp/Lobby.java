@@ -30,6 +30,7 @@ final class Lobby implements Listener.Doorkeeper {
   private final List<SocketChannel> waiting = new ArrayList<>();
   private Listener own; // null while a job's listener hears the newcomers, or nobody does
   private boolean open;
+  private boolean listens; // or has tried to
 
   /**
    * @param first of the job at its start
@@ -51,11 +52,14 @@ final class Lobby implements Listener.Doorkeeper {
   }
 
   /** Lets processes wait, and listens for them. Does nothing on another machine. */
-  synchronized void listen() {
-    if (own != null) {
-      return;
+  void listen() {
+    synchronized (this) {
+      if (listens) {
+        return;
+      }
+      listens = true;
+      open = true;
     }
-    open = true;
     try {
       InetAddress address = InetAddress.getByName(host);
       if (!Interfaces.isHere(address)) {
@@ -65,8 +69,11 @@ final class Lobby implements Listener.Doorkeeper {
       ServerSocketChannel server = ServerSocketChannel.open();
       try {
         bind(server, new InetSocketAddress(address, port));
-        own = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
-        own.start();
+        Listener listener = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
+        synchronized (this) {
+          own = listener;
+        }
+        listener.start();
       } catch (IOException e) {
         server.close();
         throw e;
@@ -90,6 +97,18 @@ final class Lobby implements Listener.Doorkeeper {
         }
         LockSupport.parkNanos(BIND_NANOS / 200);
       }
+    }
+  }
+
+  /** Lets nobody wait any more. */
+  synchronized void close() {
+    open = false;
+    listens = false;
+    waiting.forEach(Listener::close);
+    waiting.clear();
+    if (own != null) {
+      own.close();
+      own = null;
     }
   }
 

@@ -31,10 +31,12 @@ public final class TcpLauncher implements Launcher {
     private volatile TcpTransport transport; // null before it has joined
 
     boolean isClosed() {
-      while (transport != null && transport.isClosed() && transport.next() != null) {
-        transport = transport.next();
+      TcpTransport last = transport;
+      while (last != null && last.isClosed() && last.next() != null) {
+        last = last.next();
       }
-      return transport != null && transport.isClosed();
+      transport = last;
+      return last != null && last.isClosed();
     }
   }
 

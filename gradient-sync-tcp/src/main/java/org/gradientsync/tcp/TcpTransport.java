@@ -14,6 +14,7 @@ import org.gradientsync.spi.Transport;
 /** Messages between ranks that reach each other by TCP. */
 final class TcpTransport implements Transport {
   private final TcpJob job;
+  private volatile TcpTransport previous; // of the job before, or null
   private volatile TcpTransport next; // of the job that follows, or null
   private ServerSocketChannel prepared; // for the next job, or null
   private final TcpProcess process; // null if the rank is a thread
@@ -86,13 +87,19 @@ final class TcpTransport implements Transport {
 
   @Override
   public byte[] invite(int ranks) {
+    closePrepared();
     try {
       prepared = ServerSocketChannel.open();
       prepared.bind(new InetSocketAddress(job.address(), 0));
       int port = ((InetSocketAddress) prepared.getLocalAddress()).getPort();
       int size = ranks + job.lobby().invite(ranks, port);
+      if (size == ranks) {
+        closePrepared();
+        return new byte[0];
+      }
       return new Invitation(size, job.address().getHostAddress(), port).encode();
     } catch (IOException e) {
+      closePrepared();
       throw new UnavailableException(
           "no new job can begin: rank=" + rank() + ": " + e.getMessage(), e);
     }
@@ -104,7 +111,19 @@ final class TcpTransport implements Transport {
     TcpJob joined = JobStart.next(place, job.lobby(), prepared).join();
     prepared = null; // it is the new job's
     next = new TcpTransport(joined);
+    next.previous = this;
     return next;
+  }
+
+  private void closePrepared() {
+    try {
+      if (prepared != null) {
+        prepared.close();
+      }
+    } catch (IOException e) {
+      // it is gone
+    }
+    prepared = null;
   }
 
   /** Where this rank is after this job, or null. */
@@ -120,5 +139,11 @@ final class TcpTransport implements Transport {
   @Override
   public void close() {
     job.leave();
+    closePrepared();
+    if (previous != null && !previous.isClosed()) {
+      previous.next = null; // its ranks stay where they are
+    } else if (next == null) {
+      job.lobby().close();
+    }
   }
 }

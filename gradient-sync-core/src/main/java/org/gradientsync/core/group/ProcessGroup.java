@@ -188,14 +188,18 @@ public final class ProcessGroup implements RankGroup, Job.Member {
    * @throws org.gradientsync.UnavailableException if the job cannot go on without a rank
    */
   public synchronized ProcessGroup survivors() {
-    state.requireOpen();
     transport.goOnWithout(List.of());
+    state.requireOpen();
     if (!state.isBroken()) {
       state.broken("this rank goes on with the ranks that are left", null);
     }
     RankMap first = survivors.ranks();
     GroupSplit.Part part = survivors.agree(peer -> isLost(first.worldRank(peer)), timeouts());
-    int[] left = survivors.gone().stream().map(first::worldRank).toArray();
+    int[] left =
+        first.all().stream()
+            .filter(peer -> IntStream.of(part.peers()).noneMatch(own -> own == peer))
+            .mapToInt(first::worldRank)
+            .toArray();
     transport.goOnWithout(IntStream.of(left).boxed().toList());
     job.goOnWithout(left);
     RankMap ranks = new RankMap(transport, first.worldRanks(part.peers()), part.rank());

@@ -32,8 +32,9 @@ import org.gradientsync.spi.Timeouts;
  *
  * <p>Two-phase commit with a new leader after a loss: D. Skeen, "Nonblocking commit protocols",
  * SIGMOD 1981. It needs that a rank which is taken for lost is: transports know the processes that
- * have died. Ranks that live and do not come are given up after the time-out, if more than half of
- * all have come.
+ * have died. Between machines a connection that breaks counts as that, so a network that divides
+ * them lets both sides go on. Ranks that live and do not come are given up after the time-out, if
+ * more of those that may live have come.
  */
 final class Survivors {
   private static final int TYPE = 0;
@@ -127,14 +128,7 @@ final class Survivors {
       }
     } finally {
       release();
-      letters.values().forEach(letter -> letter.message.close());
-      letters.clear();
     }
-  }
-
-  /** The ranks that are not among the survivors. */
-  BitSet gone() {
-    return (BitSet) gone.clone();
   }
 
   private void look() {
@@ -191,6 +185,7 @@ final class Survivors {
       long id = ThreadLocalRandom.current().nextLong();
       ballot++;
       BitSet members = members();
+      requireMost(members);
       tell(members, PROPOSE, context, generation, id);
       BitSet agreed = new BitSet();
       if (!collect(AGREE, ballot, agreed, used) || !members.equals(members())) {
@@ -198,7 +193,7 @@ final class Survivors {
       }
       tell(members, COMMIT, context, generation, id);
       tell(givenUp, COMMIT, context, generation, id); // if they come later
-      return part(context, generation, id);
+      return part(members, context, generation, id);
     }
   }
 
@@ -254,29 +249,31 @@ final class Survivors {
         time.look();
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
-        giveUp(missing, answered);
+        gone.or(missing);
+        givenUp.or(missing);
       }
       pause();
     }
   }
 
-  /** Goes on without ranks that live and do not come, if most have come. */
-  private void giveUp(BitSet missing, BitSet answered) {
-    if (2 * answered.cardinality() <= messages.size()) {
+  /** Throws if the ranks that are taken for lost, and may live, are as many as those that come. */
+  private void requireMost(BitSet members) {
+    BitSet silent = new BitSet();
+    for (int peer = gone.nextSetBit(0); peer >= 0; peer = gone.nextSetBit(peer + 1)) {
+      silent.set(peer, !lost.test(peer));
+    }
+    if (!silent.isEmpty() && members.cardinality() <= silent.cardinality()) {
       throw new RankLostException(
           "timed out: "
-              + messages.ranks().names(missing.stream().boxed().toList())
-              + " did not come to go on together, nor did most of the "
-              + messages.size()
-              + " ranks: came="
-              + answered.cardinality()
+              + messages.ranks().names(silent.stream().boxed().toList())
+              + " did not come to go on together, and most of the ranks that may live have to:"
+              + " came="
+              + members.cardinality()
               + ", rank="
               + rank()
               + ", waited="
               + Amounts.time(timeouts.timeout()));
     }
-    gone.or(missing);
-    givenUp.or(missing);
   }
 
   // The others.
@@ -290,10 +287,10 @@ final class Survivors {
         known = gone.cardinality();
         send(leader, JOIN, NONE, 0, job.contexts().generation(), 0);
       }
+      requireWanted();
       ByteBuffer letter = read(leader);
       if (letter != null && letter.getInt(TYPE) == PROPOSE) {
         proposed = letter.getLong(BALLOT);
-        requireWanted(letter);
         addGone(letter);
         known = gone.cardinality(); // the leader knows
         release();
@@ -304,7 +301,10 @@ final class Survivors {
           && letter.getLong(BALLOT) == proposed
           && reserved == letter.getInt(CONTEXT)) {
         job.contexts().advanceTo(letter.getLong(GENERATION));
-        return part(letter.getInt(CONTEXT), letter.getLong(GENERATION), letter.getLong(ID));
+        gone.clear();
+        addGone(letter); // as all others that commit
+        return part(
+            members(), letter.getInt(CONTEXT), letter.getLong(GENERATION), letter.getLong(ID));
       }
       look();
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
@@ -320,8 +320,8 @@ final class Survivors {
 
   // Both.
 
-  private GroupSplit.Part part(int context, long generation, long id) {
-    int[] peers = members().stream().toArray();
+  private GroupSplit.Part part(BitSet members, int context, long generation, long id) {
+    int[] peers = members.stream().toArray();
     int own = 0;
     while (peers[own] != rank()) {
       own++;

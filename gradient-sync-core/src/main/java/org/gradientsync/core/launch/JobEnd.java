@@ -121,6 +121,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
     }
     if (endsAlone(world)) {
+      job.haveAllCome(); // others may wait for this rank's word
       job.finish();
       return;
     }

@@ -103,7 +103,9 @@ public final class Selection {
     try {
       group = world.split(0, world.rank(), settings.timeouts());
     } catch (RuntimeException | Error e) {
-      LaunchedJob.closeIfUnused(world);
+      if (opened == null) {
+        LaunchedJob.closeIfUnused(world);
+      }
       throw e;
     }
     GroupCommunicator communicator = new GroupCommunicator(group);
@@ -119,6 +121,9 @@ public final class Selection {
       }
       return choose(group, communicator, device, rejected, group.rank() == 0);
     } catch (RuntimeException | Error e) {
+      if (opened != null && e instanceof RankLostException) {
+        throw e; // with the group open, as closing it would look like leaving
+      }
       Resources.closeAllAfter(e, device == opened ? null : device, communicator);
       throw e;
     }

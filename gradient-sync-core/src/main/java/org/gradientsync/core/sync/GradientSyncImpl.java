@@ -297,8 +297,9 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   public GradientSync survivors() {
     order.requireOpen();
     order.requireNoHook();
+    choice.group().transport().goOnWithout(List.of()); // throws if that cannot be
     order.closeThread();
-    closeParts();
+    quietly(this::closeParts);
     ProcessGroup ranks = choice.group().survivors();
     GradientSyncImpl next;
     try {
@@ -320,20 +321,29 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   @Override
   public GradientSync admit() {
     Transport transport = choice.group().transport();
-    byte[] invitation =
-        communicator.broadcast(rank() == 0 ? transport.invite(size()) : new byte[0], 0);
-    Transport joined = null;
-    try {
-      joined = transport.join(invitation, rank());
-    } catch (GradientSyncException e) {
-      log.warn("rank {} cannot meet those that join: {}", rank(), e.getMessage());
+    byte[] invitation = communicator.broadcast(invitation(transport), 0);
+    if (invitation.length == 0) {
+      return this;
     }
-    if (!communicator.all(joined != null)) { // everyone stays in this job
+    Transport joined = null;
+    boolean all;
+    try {
+      try {
+        joined = transport.join(invitation, rank());
+      } catch (GradientSyncException e) {
+        log.warn("rank {} cannot meet those that join: {}", rank(), e.getMessage());
+      }
+      all = communicator.all(joined != null);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, joined);
+      throw e;
+    }
+    if (!all) { // everyone stays in this job
       Resources.closeAll(joined);
       return this;
     }
     order.closeThread();
-    closeParts();
+    quietly(this::closeParts);
     ProcessGroup world = LaunchedJob.follow(choice.group(), joined);
     GradientSyncImpl next;
     try {
@@ -346,6 +356,19 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     }
     log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
     return next;
+  }
+
+  /** What the others need to know of the new job; nothing on other ranks, or if there is none. */
+  private byte[] invitation(Transport transport) {
+    if (rank() != 0) {
+      return new byte[0];
+    }
+    try {
+      return transport.invite(size());
+    } catch (GradientSyncException e) {
+      log.warn("rank 0 of {} lets nobody join: {}", size(), e.getMessage());
+      return new byte[0];
+    }
   }
 
   /** A sync of all ranks of another job, or of those that are left of them. */
@@ -361,13 +384,17 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     }
   }
 
-  /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
-  private void closeForSurvivors() {
+  private void quietly(Runnable closing) {
     try {
-      closeExcept(device);
+      closing.run();
     } catch (RuntimeException e) {
       log.debug("rank {}: calls had failed before it goes on", rank(), e); // a lost rank's
     }
+  }
+
+  /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
+  private void closeForSurvivors() {
+    quietly(() -> closeExcept(device));
   }
 
   /** Ranks may be lost while the others prepare to go on. */
@@ -380,17 +407,18 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
         next.inherit(this);
         return next;
       } catch (RankLostException e) {
-        log.debug("rank {} goes on again", rank(), e);
+        log.warn("rank {} goes on again: {}", rank(), e.getMessage());
         ranks = ranks.survivors();
       }
     }
   }
 
   private void inherit(GradientSyncImpl earlier) {
-    stopRequested = earlier.stopRequested;
     if (earlier.stopsOnSignal) {
       stopOnSignal();
+      StopSignals.remove(earlier.stop);
     }
+    stopRequested |= earlier.stopRequested;
     if (earlier.runner.interceptor() != null) {
       useInterceptor(earlier.runner.interceptor());
     }
@@ -426,7 +454,9 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
         return;
       }
       order.close();
-      StopSignals.remove(stop);
+      if (kept == null) {
+        StopSignals.remove(stop); // otherwise when the next sync has taken over
+      }
       unclosed.closed();
       Resources.closeAll(
           this::closeParts, // those that were made meanwhile

@@ -35,11 +35,15 @@ public final class RanksAsProcesses {
   static final List<String> FORWARDED = List.of("USR1", "USR2");
 
   private static final String JOIN = "GRADIENTSYNC_JOIN";
-  private static final int REFUSALS = 2; // a rank that cannot join, and what is started again
+  private static final int MOST_LOSSES = 5; // of one rank, each soon after its start
+  private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
   private static final long PATIENCE_SECONDS = 10;
   private static final int TERMINATED = 128 + 15;
+
+  /** A process that runs. */
+  private record Started(int local, long nanos) {}
 
   private final int size;
   private final int first;
@@ -52,7 +56,7 @@ public final class RanksAsProcesses {
   private volatile boolean ending;
   private boolean hasInput; // of which rank 0 reads
   private final List<Process> processes = new ArrayList<>();
-  private final Map<Process, Integer> numbers = new ConcurrentHashMap<>(); // on this node
+  private final Map<Process, Started> started = new ConcurrentHashMap<>();
   private final List<Thread> outputs = new ArrayList<>();
 
   /**
@@ -162,35 +166,42 @@ public final class RanksAsProcesses {
   }
 
   /**
-   * Waits until all have ended, and starts those again that are lost, until one has come to its
-   * end. One that fails by itself would fail again.
+   * Waits until all have ended, and starts those again that are lost, until one has come to its end
+   * or has left. One that fails by itself would fail again.
    *
-   * @return 0 if a rank has come to its end, otherwise the code of the last that failed
+   * @return the code of the last, those left out that could not join any more
    */
   private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
-    int[] refusals = new int[localSize]; // in a row
+    int[] losses = new int[localSize]; // each soon after a start
     boolean finished = false;
-    int failure = 0;
+    int result = 0;
     for (int running = localSize; running > 0; running--) {
       Process process = ended.take();
       int code = process.exitValue();
-      int local = numbers.remove(process);
+      Started rank = started.remove(process);
+      boolean cameTooLate = finished && code == ExitCode.RANK_LOST;
+      result = cameTooLate ? result : code;
       finished |= code == 0;
-      failure = code == 0 ? failure : code;
-      refusals[local] = code == ExitCode.RANK_LOST ? refusals[local] + 1 : 0;
-      if (finished || ending || !ExitCode.tellsOfLostRank(code) || refusals[local] > REFUSALS) {
+      boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
+      losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
+      boolean isAlone = running == 1 && size == localSize; // it would join nobody
+      if (finished
+          || ending
+          || isAlone
+          || !ExitCode.tellsOfLostRank(code)
+          || losses[rank.local()] > MOST_LOSSES) {
         continue;
       }
       System.err.println(
           "gradient-sync: rank "
-              + (first + local)
+              + (first + rank.local())
               + " was lost ("
               + ExitCode.meaning(code)
               + "); it is started again to join the others");
-      start(local, true).onExit().thenAccept(ended::add);
+      start(rank.local(), true).onExit().thenAccept(ended::add);
       running++;
     }
-    return finished ? 0 : failure;
+    return result;
   }
 
   private Process start(int local, boolean joins) throws IOException {
@@ -212,7 +223,7 @@ public final class RanksAsProcesses {
       environment.put(JOIN, "true");
     }
     Process process = builder.start();
-    numbers.put(process, local);
+    started.put(process, new Started(local, System.nanoTime()));
     synchronized (processes) {
       processes.add(process);
     }
