@@ -56,6 +56,14 @@ public abstract class RankedProgram extends Program {
    */
   public abstract int run(GradientSync sync);
 
+  /**
+   * Returns whether all ranks call {@link #run} at the same time, so that their options are
+   * compared first. Ranks that join others cannot be compared.
+   */
+  public boolean startsTogether() {
+    return true;
+  }
+
   /** Returns the options that may differ from rank to rank. */
   public Set<String> ownOptions() {
     return Set.of();
@@ -87,16 +95,18 @@ public abstract class RankedProgram extends Program {
 
   private int runLaunched() {
     try (GradientSync sync = configured(GradientSync.builder()).create()) {
-      String difference =
-          SameOptions.difference(
-              sync,
-              options().filter(option -> !ownOptions().contains(option.longestName())).toList());
+      String difference = startsTogether() ? difference(sync) : "";
       if (!difference.isEmpty()) {
         complain(sync, difference);
         return BAD_USE;
       }
       return run(sync);
     }
+  }
+
+  private String difference(GradientSync sync) {
+    return SameOptions.difference(
+        sync, options().filter(option -> !ownOptions().contains(option.longestName())).toList());
   }
 
   private int runEmbedded(int ranks) {
