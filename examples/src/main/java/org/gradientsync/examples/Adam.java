@@ -118,7 +118,7 @@ final class Adam implements AutoCloseable {
         HostDevice host = resources.add(new HostDevice());
         for (int i = 0; i < 2 * buckets.size(); i++) {
           Parameter layer = engine.parameters().get(i % buckets.size());
-          whole.add(host.allocate(layer.type(), layer.count()));
+          whole.add(resources.add(host.allocate(layer.type(), layer.count())));
         }
       }
     }

@@ -6,6 +6,7 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.elastic.ElasticLoop;
 import org.gradientsync.spi.Resources;
@@ -39,9 +40,9 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
     if (sharded) {
       HostDevice host = resources.add(new HostDevice());
       for (int copy = 0; copy < 3; copy++) { // weights, means, squares
-        engine
-            .parameters()
-            .forEach(layer -> copies.add(host.allocate(layer.type(), layer.count())));
+        for (Parameter layer : engine.parameters()) {
+          copies.add(resources.add(host.allocate(layer.type(), layer.count())));
+        }
       }
     } else {
       adam = program.adam(sync, engine, null);
@@ -60,6 +61,8 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
     boolean isFirst = sync == null;
     changes += isFirst || sync == newSync ? 0 : 1;
     sync = newSync;
+    changes = (int) sync.communicator().max(changes); // those that join have seen none
+    program.requireOptionsOfFirst(sync);
     engine = engine == null ? program.engine(sync) : engine;
     buckets = program.buckets(sync, engine.parameters(), null);
     if (sharded) {
@@ -154,8 +157,8 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
 
   @Override
   public byte[] save() {
-    int bytes = 2 * Integer.BYTES + (2 + 2 * losses.size()) * Long.BYTES;
-    ByteBuffer saved = ByteBuffer.allocate(bytes).putInt(refusal).putInt(changes);
+    int bytes = Integer.BYTES + (2 + 2 * losses.size()) * Long.BYTES;
+    ByteBuffer saved = ByteBuffer.allocate(bytes).putInt(refusal);
     saved.putLong(first).putLong(done);
     losses.forEach(loss -> saved.putLong(loss.step()).putDouble(loss.loss()));
     return saved.array();
@@ -165,7 +168,6 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
   public void load(byte[] bytes) {
     ByteBuffer saved = ByteBuffer.wrap(bytes);
     refusal = saved.getInt();
-    changes = saved.getInt();
     first = saved.getLong();
     done = saved.getLong();
     losses.clear();

@@ -354,7 +354,7 @@ public class TrainMlp extends RankedProgram {
     return printVerdict(sync, same, finite);
   }
 
-  /** Trains with ranks that may be lost and may join: those call nothing else together. */
+  /** Trains with ranks that may be lost and may join: those that join call nothing before. */
   private int trainElastically(GradientSync sync, boolean canWrite) {
     ElasticMlp loop = new ElasticMlp(this, sync, optimizer.isSharded());
     try (ElasticTraining training = elastic.training(sync, loop, optimizer.isSharded());

@@ -13,6 +13,8 @@ final class PacedMlp extends TrainMlp {
   static final int ROWS = 8;
   private static final Path FOLDER = Path.of("processes"); // a file for each process
 
+  private boolean told;
+
   public static void main(String[] args) {
     start(new PacedMlp(), args);
   }
@@ -27,8 +29,11 @@ final class PacedMlp extends TrainMlp {
   @Override
   MlpEngine engine(GradientSync sync, int[] shape) {
     try {
-      String name = ProcessHandle.current().pid() + "-" + sync.rank();
-      Files.createFile(Files.createDirectories(FOLDER).resolve(name));
+      if (!told) {
+        String name = ProcessHandle.current().pid() + "-" + sync.rank();
+        Files.createFile(Files.createDirectories(FOLDER).resolve(name));
+        told = true;
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

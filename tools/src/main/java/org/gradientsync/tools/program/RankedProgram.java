@@ -11,6 +11,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 
 /**
@@ -58,7 +59,7 @@ public abstract class RankedProgram extends Program {
 
   /**
    * Returns whether all ranks call {@link #run} at the same time, so that their options are
-   * compared first. Ranks that join others cannot be compared.
+   * compared first. Otherwise {@link #run} calls {@link #requireOptionsOfFirst}.
    */
   public boolean startsTogether() {
     return true;
@@ -95,7 +96,7 @@ public abstract class RankedProgram extends Program {
 
   private int runLaunched() {
     try (GradientSync sync = configured(GradientSync.builder()).create()) {
-      String difference = startsTogether() ? difference(sync) : "";
+      String difference = startsTogether() ? SameOptions.difference(sync, compared()) : "";
       if (!difference.isEmpty()) {
         complain(sync, difference);
         return BAD_USE;
@@ -104,9 +105,19 @@ public abstract class RankedProgram extends Program {
     }
   }
 
-  private String difference(GradientSync sync) {
-    return SameOptions.difference(
-        sync, options().filter(option -> !ownOptions().contains(option.longestName())).toList());
+  private List<OptionSpec> compared() {
+    return options().filter(option -> !ownOptions().contains(option.longestName())).toList();
+  }
+
+  /**
+   * Refuses a rank whose options are not those of rank 0; the others may go on without it.
+   * Collective.
+   */
+  public final void requireOptionsOfFirst(GradientSync sync) {
+    String option = SameOptions.differenceFromFirst(sync, compared());
+    if (!option.isEmpty()) {
+      throw badUse(option + " is not that of rank 0: give all ranks the same options");
+    }
   }
 
   private int runEmbedded(int ranks) {
