@@ -20,7 +20,7 @@ final class Adam implements AutoCloseable {
 
   private final GradientSync sync;
   private final MlpEngine engine;
-  private final GradientBuckets buckets;
+  private GradientBuckets buckets;
   private final boolean sharded;
   private final double rate;
   private final List<AdamPart> parts = new ArrayList<>();
@@ -35,26 +35,38 @@ final class Adam implements AutoCloseable {
    * Allocates moments of zero.
    *
    * @param engine computes the updates, with the weights of the buckets if these are sharded
+   * @param buckets may be null without shards, until {@link #use}
    * @param rate the learning rate
    */
   Adam(GradientSync sync, MlpEngine engine, GradientBuckets buckets, boolean sharded, double rate) {
     this.sync = sync;
     this.engine = engine;
-    this.buckets = buckets;
     this.sharded = sharded;
     this.rate = rate;
     try {
-      int count = sharded ? buckets.bucketCount() : buckets.size();
+      int count = sharded ? buckets.bucketCount() : engine.weights().size();
       for (int i = 0; i < count; i++) {
         DeviceBuffer weight = sharded ? buckets.shards().get(i).weight() : engine.weights().get(i);
-        DeviceBuffer gradient = sharded ? buckets.shards().get(i).gradient() : buckets.gradient(i);
         means.add(resources.add(sync.allocate(weight.type(), weight.count())));
         squares.add(resources.add(sync.allocate(weight.type(), weight.count())));
-        parts.add(new AdamPart(i, sharded, weight, gradient, means.get(i), squares.get(i)));
+      }
+      if (buckets != null) {
+        use(buckets);
       }
     } catch (RuntimeException | Error e) {
       resources.closeAfter(e);
       throw e;
+    }
+  }
+
+  /** Updates with the gradients of these buckets from now on. */
+  void use(GradientBuckets newBuckets) {
+    buckets = newBuckets;
+    parts.clear();
+    for (int i = 0; i < means.size(); i++) {
+      DeviceBuffer weight = sharded ? buckets.shards().get(i).weight() : engine.weights().get(i);
+      DeviceBuffer gradient = sharded ? buckets.shards().get(i).gradient() : buckets.gradient(i);
+      parts.add(new AdamPart(i, sharded, weight, gradient, means.get(i), squares.get(i)));
     }
   }
 
@@ -106,7 +118,7 @@ final class Adam implements AutoCloseable {
         HostDevice host = resources.add(new HostDevice());
         for (int i = 0; i < 2 * buckets.size(); i++) {
           Parameter layer = engine.parameters().get(i % buckets.size());
-          whole.add(host.allocate(layer.type(), layer.count()));
+          whole.add(resources.add(host.allocate(layer.type(), layer.count())));
         }
       }
     }

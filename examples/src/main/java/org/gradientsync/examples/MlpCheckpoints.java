@@ -56,6 +56,11 @@ final class MlpCheckpoints {
     return file;
   }
 
+  /** Returns how often to write it, or null for only at the end. */
+  Integer every() {
+    return every;
+  }
+
   /** Returns whether the same command may have written the checkpoint to resume from. */
   boolean goesOn() {
     return Path.of("").equals(resumed);
@@ -86,6 +91,20 @@ final class MlpCheckpoints {
     } catch (IOException e) {
       program.printError("cannot resume: %s", Program.reason(e));
       return -1;
+    }
+  }
+
+  /**
+   * Reads the checkpoint to resume from if this host has it, for ranks that need not have it.
+   *
+   * @param state as for {@link #read}
+   * @return the number of finished steps, or 0 if there is nothing to read
+   */
+  long readIfThere(Checkpoint.Training training, List<DeviceBuffer> state) {
+    try {
+      return resumed() == null ? 0 : Checkpoint.read(resumed(), training, state);
+    } catch (IOException e) {
+      return 0; // rank 0 says why
     }
   }
 

@@ -89,10 +89,7 @@ final class MlpTrainer {
   }
 
   private void stepTogether(long step, boolean readLoss) {
-    if (accumulate > 1) {
-      addUp(step, accumulate - 1, readLoss);
-    }
-    pass(step, accumulate - 1, readLoss);
+    pass(step, readLoss);
     if (adam != null) {
       adam.begin(step);
     }
@@ -103,9 +100,31 @@ final class MlpTrainer {
     }
   }
 
+  private void pass(long step, boolean readLoss) {
+    if (accumulate > 1) {
+      addUp(step, accumulate - 1, readLoss);
+    }
+    pass(step, accumulate - 1, readLoss);
+  }
+
+  /** Averages a step's gradients without shards, and leaves the weights alone. Collective. */
+  void average(long step, boolean readLoss) {
+    loss[0] = 0;
+    pass(step, readLoss);
+    buckets.finish();
+    if (readLoss) {
+      sync.communicator().allReduce(lossBuffer, ReduceOp.AVERAGE);
+    }
+  }
+
   /** Makes the same computation on this rank's own data, without the other ranks. */
   void stepAlone(long step, boolean readLoss) {
     addUp(step, accumulate, readLoss);
+    update(step);
+  }
+
+  /** Updates the weights with the gradients of a step. */
+  void update(long step) {
     int parts = adam == null ? gradients.length : adam.parts();
     if (adam != null) {
       adam.begin(step);

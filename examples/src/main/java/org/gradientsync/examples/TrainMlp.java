@@ -16,6 +16,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
 import org.gradientsync.cuda.CudaDevice;
+import org.gradientsync.elastic.ElasticTraining;
 import org.gradientsync.hooks.Compression;
 import org.gradientsync.tools.program.RankedProgram;
 import org.gradientsync.tools.program.Units;
@@ -151,6 +152,7 @@ public class TrainMlp extends RankedProgram {
 
   @Mixin private MlpHook hooks;
   @Mixin private LocalSteps local;
+  @Mixin private MlpElastic elastic;
   @Mixin private MlpFiles files;
   @Mixin private MlpCheckpoints checkpoints;
 
@@ -185,6 +187,9 @@ public class TrainMlp extends RankedProgram {
     boolean whole = hooks.text() != null || optimizer.isSharded() || alone || exposed;
     local.check(this, steps, !whole && !files.hasTimeline() && !checkpoints.areUsed());
     checkpoints.check(this);
+    boolean watched = alone || exposed || files.hasTimeline();
+    boolean plain = hooks.text() == null && !local.areUsed() && !watched;
+    elastic.check(this, plain, optimizer.isSharded(), checkpoints.every());
     files.check(this, checkpoints.file());
   }
 
@@ -212,20 +217,31 @@ public class TrainMlp extends RankedProgram {
     if (wire != null) {
       builder.set("wire", wire.toLowerCase(Locale.ROOT));
     }
+    if (elastic.isUsed()) {
+      builder.elastic(true);
+    }
+  }
+
+  @Override
+  public boolean startsTogether() {
+    return !elastic.isUsed();
   }
 
   @Override
   public int run(GradientSync sync) {
     boolean canWrite = sync.rank() != 0 || files.canWrite(this) && canReplace(checkpoints.file());
-    if (!everywhere(sync, canWrite)) {
+    if (!elastic.isUsed() && !everywhere(sync, canWrite)) {
       return BAD_USE;
     }
     if (wire != null && !(sync.device() instanceof CudaDevice)) {
       complain(sync, "--wire is for float32 gradients, and those computed on CPUs are float64");
       return BAD_USE;
     }
+    if (elastic.isUsed()) {
+      return trainElastically(sync, canWrite);
+    }
     Compression hook = hooks.create(model.widths());
-    try (MlpEngine engine = engine(sync, model.widths());
+    try (MlpEngine engine = engine(sync);
         Timeline times = files.timeline(sync, engine, steps, accumulate);
         GradientBuckets buckets = buckets(sync, engine.parameters(), hook)) {
       MlpEngine used = times == null ? engine : times.engine();
@@ -233,6 +249,10 @@ public class TrainMlp extends RankedProgram {
         return train(sync, used, buckets, hook, adam, times);
       }
     }
+  }
+
+  MlpEngine engine(GradientSync sync) {
+    return engine(sync, model.widths());
   }
 
   /** Creates the layers on this rank's device. */
@@ -247,7 +267,7 @@ public class TrainMlp extends RankedProgram {
     return new HostMlp(sync, shape, rows);
   }
 
-  private GradientBuckets buckets(GradientSync sync, List<Parameter> parameters, Compression hook) {
+  GradientBuckets buckets(GradientSync sync, List<Parameter> parameters, Compression hook) {
     GradientBuckets.Builder builder = GradientBuckets.builder(sync, parameters).overlap(overlap);
     if (bucketMb != null) {
       builder.bucketBytes((long) Math.ceil(bucketMb * MEBIBYTE));
@@ -285,14 +305,8 @@ public class TrainMlp extends RankedProgram {
       return BAD_USE;
     }
     buckets.broadcast(engine.weights(), 0);
-    MlpTrainer.load(sync, engine, data, batches, rows, model.widths());
-    printHeader(sync, engine.parameters(), buckets, first);
-    if (adam != null) {
-      printState(sync, adam);
-    }
-
-    MlpTrainer trainer =
-        new MlpTrainer(sync, engine, buckets, batches, accumulate, optimizer.rate(), adam, local);
+    MlpTrainer trainer = trainer(sync, engine, buckets, adam, data);
+    printStart(sync, engine, buckets, adam, first);
     Exposure exposure = exposed || times != null ? new Exposure() : null;
     MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times, hook);
     if (!run.train()) {
@@ -338,6 +352,92 @@ public class TrainMlp extends RankedProgram {
       return CANNOT_RUN;
     }
     return printVerdict(sync, same, finite);
+  }
+
+  /** Trains with ranks that may be lost and may join: those that join call nothing before. */
+  private int trainElastically(GradientSync sync, boolean canWrite) {
+    ElasticMlp loop = new ElasticMlp(this, sync, optimizer.isSharded());
+    try (ElasticTraining training = elastic.training(sync, loop, optimizer.isSharded());
+        loop) {
+      long first = canWrite ? startElastically(sync, loop.state()) : -1;
+      loop.start(first, first >= 0 ? 0 : canWrite ? CANNOT_RUN : BAD_USE);
+      training.run(first >= 0 ? first : Long.MAX_VALUE, steps); // all take over the highest
+      return loop.refusal() != 0 ? loop.refusal() : finishElastically(training, loop);
+    }
+  }
+
+  /**
+   * Reads the checkpoint on each rank that has it, or sets the initial weights.
+   *
+   * @return the steps already done, or -1 if rank 0 cannot read the checkpoint
+   */
+  private long startElastically(GradientSync sync, List<DeviceBuffer> state) {
+    boolean needed = sync.rank() == 0 && checkpoints.resumed() != null;
+    long done =
+        needed
+            ? checkpoints.read(this, training(), state, null)
+            : checkpoints.readIfThere(training(), state);
+    if (done == 0) {
+      model.setFirst(state);
+    }
+    return done;
+  }
+
+  /** Prints the results. Collective. */
+  private int finishElastically(ElasticTraining training, ElasticMlp loop) {
+    GradientSync sync = training.sync();
+    Map<String, Object> results = new LinkedHashMap<>();
+    boolean same = sameWeights(sync, loop.weights(), results);
+    if (loop.first() == steps && checkpoints.goesOn()) {
+      print(sync, "Nothing is left to do: steps done: %d", steps);
+      printDigest(sync, results);
+      return printVerdict(sync, same, true);
+    }
+    if (loop.first() >= steps) {
+      complain(sync, "nothing is left to do: --steps " + steps + ", steps done=" + loop.first());
+      return BAD_USE;
+    }
+    double loss = loop.losses().get(loop.losses().size() - 1).loss();
+    results.put("loss", loss);
+    results.put("changes", loop.changes());
+    boolean finite = Double.isFinite(loss) && Weights.areFinite(loop.weights());
+    print(sync, "Final loss: %.6g", loss);
+    print(sync, "Ranks at the end: %d, changes: %d", sync.size(), loop.changes());
+    printDigest(sync, results);
+    boolean kept =
+        loop.hasKept() && (sync.rank() != 0 || write(sync, results, loop.losses(), List.of()));
+    if (!everywhere(sync, kept)) {
+      return CANNOT_RUN;
+    }
+    return printVerdict(sync, same, everywhere(sync, finite));
+  }
+
+  Adam adam(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
+    return optimizer.adam(sync, engine, buckets);
+  }
+
+  /** Creates what runs the steps, and loads this rank's share of the data. */
+  MlpTrainer trainer(GradientSync sync, MlpEngine engine, GradientBuckets buckets, Adam adam) {
+    return trainer(sync, engine, buckets, adam, model.data());
+  }
+
+  private MlpTrainer trainer(
+      GradientSync sync, MlpEngine engine, GradientBuckets buckets, Adam adam, MlpData data) {
+    MlpTrainer.load(sync, engine, data, batches, rows, model.widths());
+    return new MlpTrainer(
+        sync, engine, buckets, batches, accumulate, optimizer.rate(), adam, local);
+  }
+
+  boolean readsLoss(long step) {
+    return step == steps - 1 || step % lossEvery == 0;
+  }
+
+  void printStart(
+      GradientSync sync, MlpEngine engine, GradientBuckets buckets, Adam adam, long first) {
+    printHeader(sync, engine.parameters(), buckets, first);
+    if (adam != null) {
+      printState(sync, adam);
+    }
   }
 
   /** Prints the weights of a training that an earlier run has finished. Collective. */
@@ -545,6 +645,7 @@ public class TrainMlp extends RankedProgram {
     about.put("overlap", overlap);
     about.put("hook", hooks.text());
     about.put("localSteps", local.number());
+    about.put("elastic", elastic.isUsed());
     about.put("wire", wire);
     about.put("tf32", tf32);
     return about;

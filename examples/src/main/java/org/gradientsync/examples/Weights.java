@@ -12,6 +12,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.random.RandomGenerator;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -149,6 +150,19 @@ final class Weights {
         here.clear().limit((int) source.sizeInBytes());
         source.copyTo(here);
         target.copyFrom(here);
+      }
+    }
+  }
+
+  /** Gives all ranks the values that one has in host memory. Collective. */
+  static void broadcast(Communicator ranks, DeviceBuffer values, int root) {
+    ByteBuffer here = ByteBuffer.allocateDirect(PIECE * Long.BYTES).order(ByteOrder.nativeOrder());
+    for (long first = 0; first < values.count(); first += PIECE) {
+      try (DeviceBuffer piece = piece(values, first)) {
+        here.clear().limit((int) piece.sizeInBytes());
+        piece.copyTo(here);
+        ranks.broadcast(here, root);
+        piece.copyFrom(here);
       }
     }
   }

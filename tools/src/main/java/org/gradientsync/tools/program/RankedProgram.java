@@ -11,6 +11,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.local.LocalRanks;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 
 /**
@@ -56,6 +57,14 @@ public abstract class RankedProgram extends Program {
    */
   public abstract int run(GradientSync sync);
 
+  /**
+   * Returns whether all ranks call {@link #run} at the same time, so that their options are
+   * compared first. Otherwise {@link #run} calls {@link #requireOptionsOfFirst}.
+   */
+  public boolean startsTogether() {
+    return true;
+  }
+
   /** Returns the options that may differ from rank to rank. */
   public Set<String> ownOptions() {
     return Set.of();
@@ -87,15 +96,27 @@ public abstract class RankedProgram extends Program {
 
   private int runLaunched() {
     try (GradientSync sync = configured(GradientSync.builder()).create()) {
-      String difference =
-          SameOptions.difference(
-              sync,
-              options().filter(option -> !ownOptions().contains(option.longestName())).toList());
+      String difference = startsTogether() ? SameOptions.difference(sync, compared()) : "";
       if (!difference.isEmpty()) {
         complain(sync, difference);
         return BAD_USE;
       }
       return run(sync);
+    }
+  }
+
+  private List<OptionSpec> compared() {
+    return options().filter(option -> !ownOptions().contains(option.longestName())).toList();
+  }
+
+  /**
+   * Refuses a rank whose options are not those of rank 0; the others may go on without it.
+   * Collective.
+   */
+  public final void requireOptionsOfFirst(GradientSync sync) {
+    String option = SameOptions.differenceFromFirst(sync, compared());
+    if (!option.isEmpty()) {
+      throw badUse(option + " is not that of rank 0: give all ranks the same options");
     }
   }
 

@@ -26,9 +26,7 @@ public final class SameOptions {
    */
   public static String difference(GradientSync sync, List<OptionSpec> options) {
     int count = options.size();
-    long[] own = options.stream().mapToLong(option -> mark(option.getValue())).toArray();
-    long[] all = new long[count * sync.size()];
-    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    long[] all = marks(sync, options);
     for (int i = 0; i < count; i++) {
       int index = i;
       List<Integer> others =
@@ -47,6 +45,29 @@ public final class SameOptions {
       }
     }
     return "";
+  }
+
+  /**
+   * Compares this rank's options with those of rank 0. Collective.
+   *
+   * @param options as above
+   * @return the first option that differs, or an empty string
+   */
+  static String differenceFromFirst(GradientSync sync, List<OptionSpec> options) {
+    int count = options.size();
+    long[] all = marks(sync, options);
+    return IntStream.range(0, count)
+        .filter(i -> all[sync.rank() * count + i] != all[i])
+        .mapToObj(i -> options.get(i).longestName())
+        .findFirst()
+        .orElse("");
+  }
+
+  private static long[] marks(GradientSync sync, List<OptionSpec> options) {
+    long[] own = options.stream().mapToLong(option -> mark(option.getValue())).toArray();
+    long[] all = new long[own.length * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
   }
 
   private static long mark(Object value) {
