@@ -219,12 +219,20 @@ public final class ElasticTraining implements AutoCloseable {
     leaves = true;
   }
 
-  /** The ranks that take part now. */
+  /**
+   * The ranks that take part now.
+   *
+   * @return their sync; do not close it
+   */
   public GradientSync sync() {
     return sync;
   }
 
-  /** How often the ranks have changed. */
+  /**
+   * How often the ranks have changed since the start.
+   *
+   * @return 0 or more
+   */
   public int changes() {
     return changes;
   }
