@@ -11,17 +11,14 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
-import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SparseRows;
 import org.gradientsync.core.buckets.BucketsBuilder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -30,7 +27,6 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Transport;
 import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -297,20 +293,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   public GradientSync survivors() {
     order.requireOpen();
     order.requireNoHook();
-    choice.group().transport().goOnWithout(List.of()); // throws if that cannot be
-    order.closeThread();
-    quietly(this::closeParts);
-    ProcessGroup ranks = choice.group().survivors();
-    GradientSyncImpl next;
-    try {
-      closeForSurvivors();
-      next = withSurvivors(ranks);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, ownDevice());
-      throw e;
-    }
-    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
-    return next;
+    return new Succession(this, selection).ofSurvivors();
   }
 
   @Override
@@ -320,97 +303,14 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   @Override
   public GradientSync admit() {
-    Transport transport = choice.group().transport();
-    byte[] invitation = communicator.broadcast(invitation(transport), 0);
-    if (invitation.length == 0) {
-      return this;
-    }
-    Transport joined = null;
-    boolean all;
-    try {
-      try {
-        joined = transport.join(invitation, rank());
-      } catch (GradientSyncException e) {
-        log.warn("rank {} cannot meet those that join: {}", rank(), e.getMessage());
-      }
-      all = communicator.all(joined != null);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, joined);
-      throw e;
-    }
-    if (!all) { // everyone stays in this job
-      Resources.closeAll(joined);
-      return this;
-    }
-    order.closeThread();
-    quietly(this::closeParts);
-    ProcessGroup world = LaunchedJob.follow(choice.group(), joined);
-    GradientSyncImpl next;
-    try {
-      closeForSurvivors();
-      joined.goOnWithout(List.of()); // and may be joined again
-      next = in(world);
-    } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, ownDevice());
-      throw e;
-    }
-    log.info("rank {} of {} goes on as rank {} of {}", rank(), size(), next.rank(), next.size());
+    return new Succession(this, selection).withNewcomers();
+  }
+
+  /** A sync of other ranks that takes this one's place. */
+  GradientSyncImpl successor(Selection.Choice chosen) {
+    GradientSyncImpl next = new GradientSyncImpl(selection, chosen, parent);
+    next.inherit(this);
     return next;
-  }
-
-  /** What the others need to know of the new job; nothing on other ranks, or if there is none. */
-  private byte[] invitation(Transport transport) {
-    if (rank() != 0) {
-      return new byte[0];
-    }
-    try {
-      return transport.invite(size());
-    } catch (GradientSyncException e) {
-      log.warn("rank 0 of {} lets nobody join: {}", size(), e.getMessage());
-      return new byte[0];
-    }
-  }
-
-  /** A sync of all ranks of another job, or of those that are left of them. */
-  private GradientSyncImpl in(ProcessGroup world) {
-    try {
-      GradientSyncImpl next =
-          new GradientSyncImpl(selection, selection.choose(world, device), parent);
-      next.inherit(this);
-      return next;
-    } catch (RankLostException e) {
-      log.debug("rank {} goes on without one that was to join", rank(), e);
-      return withSurvivors(world.survivors());
-    }
-  }
-
-  private void quietly(Runnable closing) {
-    try {
-      closing.run();
-    } catch (RuntimeException e) {
-      log.debug("rank {}: calls had failed before it goes on", rank(), e); // a lost rank's
-    }
-  }
-
-  /** Releases what the lost ranks had mapped before more is mapped, and leaves the device open. */
-  private void closeForSurvivors() {
-    quietly(() -> closeExcept(device));
-  }
-
-  /** Ranks may be lost while the others prepare to go on. */
-  private GradientSyncImpl withSurvivors(ProcessGroup left) {
-    ProcessGroup ranks = left;
-    while (true) {
-      try {
-        GradientSyncImpl next =
-            new GradientSyncImpl(selection, selection.goOn(ranks, device), parent);
-        next.inherit(this);
-        return next;
-      } catch (RankLostException e) {
-        log.warn("rank {} goes on again: {}", rank(), e.getMessage());
-        ranks = ranks.survivors();
-      }
-    }
   }
 
   private void inherit(GradientSyncImpl earlier) {
@@ -443,7 +343,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   /**
    * @param kept the device that another sync goes on to use, or null
    */
-  private void closeExcept(BackendDevice kept) {
+  void closeExcept(BackendDevice kept) {
     // In this order: calls hold the arrays' lock first.
     Resources.closeAll(() -> closeOwn(kept), arrays);
   }
@@ -470,11 +370,11 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   }
 
   /** The device if this sync closes it, otherwise null. */
-  private BackendDevice ownDevice() {
+  BackendDevice ownDevice() {
     return parent == null ? device : null;
   }
 
-  private void closeParts() {
+  void closeParts() {
     List<GradientSyncImpl> open;
     synchronized (parts) {
       open = List.copyOf(parts);

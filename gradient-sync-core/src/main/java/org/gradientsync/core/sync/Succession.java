@@ -1,0 +1,153 @@
+package org.gradientsync.core.sync;
+
+import java.util.List;
+import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.launch.LaunchedJob;
+import org.gradientsync.core.selection.Selection;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * How another sync on the same device takes the place of one whose ranks change: fewer after a
+ * loss, more when others join.
+ */
+final class Succession {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final int MOST_ROUNDS = 3; // with the same ranks
+
+  private final GradientSyncImpl sync;
+  private final Selection selection;
+  private final BackendDevice device;
+
+  Succession(GradientSyncImpl sync, Selection selection) {
+    this.sync = sync;
+    this.selection = selection;
+    device = sync.choice.device();
+  }
+
+  private interface Successor {
+    GradientSyncImpl make();
+  }
+
+  /** See {@link GradientSync#survivors}. */
+  GradientSync ofSurvivors() {
+    sync.choice.group().transport().goOnWithout(List.of()); // throws if that cannot be
+    sync.order.closeThread();
+    quietly(sync::closeParts);
+    ProcessGroup left = sync.choice.group().survivors();
+    return replaceBy(() -> ofThoseLeft(left));
+  }
+
+  /** See {@link Admission#admit}. */
+  GradientSync withNewcomers() {
+    Transport transport = sync.choice.group().transport();
+    GroupCommunicator communicator = sync.choice.communicator();
+    byte[] invitation = communicator.broadcast(invitation(transport), 0);
+    if (invitation.length == 0) {
+      return sync;
+    }
+    Transport joined = null;
+    boolean all;
+    try {
+      joined = join(transport, invitation);
+      all = communicator.all(joined != null);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, joined);
+      throw e;
+    }
+    if (!all) { // everyone stays in this job
+      Resources.closeAll(joined);
+      return sync;
+    }
+    sync.order.closeThread();
+    quietly(sync::closeParts);
+    ProcessGroup world = LaunchedJob.follow(sync.choice.group(), joined);
+    return replaceBy(() -> ofAll(world));
+  }
+
+  /** What the others need to know of the new job; nothing on other ranks, or if there is none. */
+  private byte[] invitation(Transport transport) {
+    if (sync.rank() != 0) {
+      return new byte[0];
+    }
+    try {
+      return transport.invite(sync.size());
+    } catch (GradientSyncException e) {
+      log.warn("rank 0 of {} lets nobody join: {}", sync.size(), e.getMessage());
+      return new byte[0];
+    }
+  }
+
+  /** Returns null if not all have come. */
+  private Transport join(Transport transport, byte[] invitation) {
+    try {
+      return transport.join(invitation, sync.rank());
+    } catch (GradientSyncException e) {
+      log.warn("rank {} cannot meet those that join: {}", sync.rank(), e.getMessage());
+      return null;
+    }
+  }
+
+  private GradientSync replaceBy(Successor successor) {
+    GradientSyncImpl next;
+    try {
+      // What the lost ranks had mapped is released before more is mapped; the device stays open.
+      quietly(() -> sync.closeExcept(device));
+      next = successor.make();
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, sync.ownDevice());
+      throw e;
+    }
+    log.info(
+        "rank {} of {} goes on as rank {} of {}",
+        sync.rank(),
+        sync.size(),
+        next.rank(),
+        next.size());
+    return next;
+  }
+
+  /** Of all ranks of another job, or of those that are left of them. */
+  private GradientSyncImpl ofAll(ProcessGroup world) {
+    world.transport().goOnWithout(List.of()); // and may be joined again
+    try {
+      return sync.successor(selection.choose(world, device));
+    } catch (RankLostException e) {
+      log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
+      return ofThoseLeft(world.survivors());
+    }
+  }
+
+  /** Ranks may be lost while the others prepare to go on. */
+  private GradientSyncImpl ofThoseLeft(ProcessGroup left) {
+    ProcessGroup ranks = left;
+    for (int round = 1; ; round++) {
+      try {
+        return sync.successor(selection.goOn(ranks, device));
+      } catch (RankLostException e) {
+        log.warn("rank {} goes on again: {}", sync.rank(), e.getMessage());
+        int before = ranks.size();
+        ranks = ranks.survivors();
+        round = ranks.size() < before ? 0 : round;
+        if (round == MOST_ROUNDS) {
+          throw e; // nobody is lost, and it fails each time
+        }
+      }
+    }
+  }
+
+  private void quietly(Runnable closing) {
+    try {
+      closing.run();
+    } catch (RuntimeException e) {
+      log.debug("rank {}: calls had failed before it goes on", sync.rank(), e); // a lost rank's
+    }
+  }
+}
