@@ -574,8 +574,8 @@ public abstract class GradientSync implements AutoCloseable {
    * org.gradientsync.GradientSync#broadcast} what must be the same from a rank that has it whole.
    *
    * <p>It waits for the ranks that are left, up to the time-out. One that lives and does not come
-   * in time is left behind, if more than half of all have come. A rank that is lost meanwhile, or
-   * right afterwards, is left out by another call on the new sync.
+   * in time is left behind, if more of those that may live have come. A rank that is lost
+   * meanwhile, or right afterwards, is left out by another call on the new sync.
    *
    * <p>From then on each rank ends by itself: a rank that ends no longer ends the others, nor waits
    * for them.

@@ -347,13 +347,12 @@ public final class ElasticTraining implements AutoCloseable {
     }
     if (differs || goesBack) {
       boolean isBehind = goesBack || own[0] != newest;
-      receive(root, goesBack, isBehind);
+      receive(root, newest, goesBack, isBehind);
     }
     step = newest;
     begun = true;
     loop.begin(sync);
     if (goesBack) {
-      committedStep = newest;
       loop.scatter();
     } else if (commitEvery > 0) {
       commit();
@@ -363,9 +362,11 @@ public final class ElasticTraining implements AutoCloseable {
   /**
    * Gives all ranks the state of one.
    *
+   * @param newest its step
+   * @param commits whether it is a copy, which all ranks take
    * @param isBehind false if this rank has that state; it keeps its own, as the other may be lost
    */
-  private void receive(int root, boolean commits, boolean isBehind) {
+  private void receive(int root, long newest, boolean commits, boolean isBehind) {
     Communicator ranks = sync.communicator();
     boolean own = sync.rank() == root;
     if (own && commits) {
@@ -389,6 +390,7 @@ public final class ElasticTraining implements AutoCloseable {
     whole = true;
     if (commits && !own) {
       copy();
+      committedStep = newest; // at once: the next loss may come in begin
     }
   }
 

@@ -9,7 +9,8 @@
  * reducer whose device compares the calls meets once, and then records what it enqueues in {@code
  * deviceCalls()}. {@link org.gradientsync.core.group.GroupState} is whether it can still be used,
  * and makes the exceptions. {@link org.gradientsync.core.group.GroupSplit} agrees on new groups,
- * and {@link org.gradientsync.core.group.Exchange} moves small Java buffers.
+ * {@link org.gradientsync.core.group.Survivors} on the ranks that are left after a loss, and {@link
+ * org.gradientsync.core.group.Exchange} moves small Java buffers.
  *
  * <p>A {@link org.gradientsync.core.group.Wait} polls a message. What it looks at meanwhile is a
  * list of {@link org.gradientsync.core.group.Watchers}, each a {@link

@@ -21,5 +21,7 @@
  * <p>{@link org.gradientsync.core.sync.CallGroup} collects the calls of a {@code grouped} block and
  * runs them at once; {@link org.gradientsync.core.sync.CallGroups} keeps those that come again.
  * {@link org.gradientsync.core.sync.StopSignals} asks syncs to stop when the process gets a signal.
+ * {@link org.gradientsync.core.sync.Succession} puts a sync of other ranks in the place of one that
+ * has lost some, or that others join.
  */
 package org.gradientsync.core.sync;
