@@ -48,10 +48,6 @@ class ElasticTrainingTest {
 
   private record Failure(Place place, long step) {}
 
-  private static float gradient(float weight, long step, int rank, int size, int index) {
-    return weight * 0.25f + (step % 7 - 3) * 0.125f + rank * 0.1f / size + index % 13 * 0.01f;
-  }
-
   /** Gradient descent with momentum. */
   private static class Momentum implements ElasticLoop, AutoCloseable {
     final DeviceBuffer weights;
@@ -91,7 +87,7 @@ class ElasticTrainingTest {
       FloatBuffer own = gradients.floats();
       FloatBuffer all = weights.floats();
       for (int i = 0; i < COUNT; i++) {
-        own.put(i, gradient(all.get(i), now, sync.rank(), sync.size(), i));
+        own.put(i, UndisturbedRun.gradient(all.get(i), now, sync.rank(), sync.size(), i));
       }
       sync.average(gradients);
       fail(Place.AFTER_AVERAGE, now);
@@ -136,24 +132,6 @@ class ElasticTrainingTest {
     }
   }
 
-  /** The weights of an undisturbed run with the given numbers of ranks. */
-  private static float[] expected(Map<Long, Integer> sizes) {
-    float[] weights = new float[COUNT];
-    float[] moments = new float[COUNT];
-    for (long step = 0; step < STEPS; step++) {
-      int size = sizes.get(step);
-      for (int i = 0; i < COUNT; i++) {
-        float sum = gradient(weights[i], step, 0, size, i);
-        for (int rank = 1; rank < size; rank++) {
-          sum += gradient(weights[i], step, rank, size, i);
-        }
-        moments[i] = 0.875f * moments[i] + sum / size;
-        weights[i] -= 0.5f * moments[i];
-      }
-    }
-    return weights;
-  }
-
   /** Trains, and checks the weights of the ranks that are left. Returns how many those are. */
   private static int train(int ranks, Map<Integer, Failure> failures) {
     Map<Integer, float[]> results = new ConcurrentHashMap<>();
@@ -184,7 +162,7 @@ class ElasticTrainingTest {
       }
       history.put(step, size);
     }
-    float[] expected = expected(history);
+    float[] expected = UndisturbedRun.weights(history, COUNT);
     results.forEach(
         (rank, weights) -> assertArrayEquals(expected, weights, 0, "rank=" + rank + history));
     return results.size();
@@ -287,7 +265,8 @@ class ElasticTrainingTest {
       history.put(step, step < 10 ? 3 : 2);
     }
     assertEquals(2, results.size());
-    results.forEach(weights -> assertArrayEquals(expected(history), weights, 0));
+    results.forEach(
+        weights -> assertArrayEquals(UndisturbedRun.weights(history, COUNT), weights, 0));
   }
 
   @Test

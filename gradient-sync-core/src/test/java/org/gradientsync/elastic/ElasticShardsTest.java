@@ -1,4 +1,4 @@
-package org.gradientsync.test.contract;
+package org.gradientsync.elastic;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -15,8 +15,6 @@ import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.GradientBuckets.Shard;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.elastic.ElasticLoop;
-import org.gradientsync.elastic.ElasticTraining;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -24,15 +22,11 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** An elastic training whose optimizer is in shards, of which one is lost with its rank. */
 @Timeout(60)
-class LocalElasticShardsTest {
+class ElasticShardsTest {
   private static final int COUNT = 701; // of each parameter
   private static final int PARAMETERS = 3;
   private static final int STEPS = 24;
   private static final int COMMIT = 5;
-
-  private static float gradient(float weight, long step, int rank, int size, int index) {
-    return weight * 0.25f + (step % 7 - 3) * 0.125f + rank * 0.1f / size + index % 13 * 0.01f;
-  }
 
   /** Momentum in shards; weights and moments of all ranks are gathered at times. */
   private static final class Sharded implements ElasticLoop, AutoCloseable {
@@ -76,7 +70,8 @@ class LocalElasticShardsTest {
       for (int p = PARAMETERS - 1; p >= 0; p--) {
         for (int i = 0; i < COUNT; i++) {
           float weight = buckets.weight(p).floats().get(i);
-          float value = gradient(weight, step, sync.rank(), sync.size(), p * COUNT + i);
+          float value =
+              UndisturbedRun.gradient(weight, step, sync.rank(), sync.size(), p * COUNT + i);
           buckets.gradient(p).floats().put(i, value);
         }
         buckets.ready(p);
@@ -155,23 +150,6 @@ class LocalElasticShardsTest {
     }
   }
 
-  private static float[] expected(Map<Long, Integer> sizes) {
-    float[] weights = new float[PARAMETERS * COUNT];
-    float[] moments = new float[weights.length];
-    for (long step = 0; step < STEPS; step++) {
-      int size = sizes.get(step);
-      for (int i = 0; i < weights.length; i++) {
-        float sum = gradient(weights[i], step, 0, size, i);
-        for (int rank = 1; rank < size; rank++) {
-          sum += gradient(weights[i], step, rank, size, i);
-        }
-        moments[i] = 0.875f * moments[i] + sum / size;
-        weights[i] -= 0.5f * moments[i];
-      }
-    }
-    return weights;
-  }
-
   @ParameterizedTest
   @CsvSource({"1,12", "0,3", "2,23"})
   void allGoBackToTheNewestCopy(int lost, int at) {
@@ -195,6 +173,10 @@ class LocalElasticShardsTest {
     for (long step = 0; step < STEPS; step++) {
       assertEquals(step < at / COMMIT * COMMIT ? 3 : 2, sizes.get(step), "step=" + step);
     }
-    results.values().forEach(weights -> assertArrayEquals(expected(sizes), weights, 0));
+    results
+        .values()
+        .forEach(
+            weights ->
+                assertArrayEquals(UndisturbedRun.weights(sizes, PARAMETERS * COUNT), weights, 0));
   }
 }
