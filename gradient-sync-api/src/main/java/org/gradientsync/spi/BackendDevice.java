@@ -210,8 +210,6 @@ public interface BackendDevice extends Device, AutoCloseable {
    * all three belong; it may return before the work is done. Each rounding of a sum is the device's
    * own choice; see {@link #products}.
    *
-   * <p>By default computes in host memory, and waits for the copies.
-   *
    * @param alpha a factor
    * @param a rows times inner elements
    * @param transposeA false if A is rows by inner; true if A is inner by rows, and op(A) is A
@@ -227,7 +225,7 @@ public interface BackendDevice extends Device, AutoCloseable {
    * @throws IllegalArgumentException if a buffer has another number of elements, has another type
    *     than c or is neither FLOAT32 nor FLOAT64
    */
-  default void multiply(
+  void multiply(
       double alpha,
       DeviceBuffer a,
       boolean transposeA,
@@ -237,9 +235,7 @@ public interface BackendDevice extends Device, AutoCloseable {
       DeviceBuffer c,
       int rows,
       int inner,
-      int columns) {
-    HostProducts.multiply(alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
-  }
+      int columns);
 
   /**
    * Throws if {@link #multiply} does not support the arguments.
@@ -292,16 +288,12 @@ public interface BackendDevice extends Device, AutoCloseable {
    * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y. Ordered on y's stream,
    * to which both belong; it may return before the work is done.
    *
-   * <p>By default computes in host memory, and waits for the copies.
-   *
    * @param factor a factor
    * @param x as many elements as y, of the same type
    * @param y the elements that are changed in place, FLOAT32 or FLOAT64
    * @throws IllegalArgumentException if the buffers do not match, or are of another type
    */
-  default void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
-    HostProducts.addScaled(factor, x, y);
-  }
+  void addScaled(double factor, DeviceBuffer x, DeviceBuffer y);
 
   /**
    * What computes {@link #multiply} and {@link #addScaled}, with its version and hardware. Devices
@@ -311,9 +303,7 @@ public interface BackendDevice extends Device, AutoCloseable {
    * @param buffer a buffer of this device
    * @return one line of text
    */
-  default String products(DeviceBuffer buffer) {
-    return "Java";
-  }
+  String products(DeviceBuffer buffer);
 
   /**
    * Describes this device for reports. Called by any thread, possibly while the device hangs, so it

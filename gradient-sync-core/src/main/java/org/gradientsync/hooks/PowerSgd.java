@@ -15,8 +15,8 @@ import java.util.function.ToLongFunction;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.core.backend.HostProducts;
 import org.gradientsync.spi.BackendDevice;
-import org.gradientsync.spi.HostProducts;
 
 /**
  * Sends a product of two thin matrices, of a given rank r, in place of each parameter's gradient.

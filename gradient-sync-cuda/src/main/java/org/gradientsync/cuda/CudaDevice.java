@@ -9,6 +9,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.backend.HostProducts;
 import org.gradientsync.cuda.internal.driver.CopyKernel;
 import org.gradientsync.cuda.internal.driver.CudaApi;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -341,8 +342,7 @@ public final class CudaDevice implements BackendDevice {
       int columns) {
     BackendDevice.requireMatrices(a, b, c, rows, inner, columns);
     if (!gpu.blas().isAvailable() || c.count() == 0 || inner == 0) {
-      BackendDevice.super.multiply(
-          alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
+      HostProducts.multiply(alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
       return;
     }
     CudaBuffer own = (CudaBuffer) c;
@@ -367,7 +367,7 @@ public final class CudaDevice implements BackendDevice {
     BackendDevice.requireMatrix("x", x, y.count(), y.type());
     BackendDevice.requireMatrix("y", y, y.count(), y.type());
     if (!gpu.blas().isAvailable()) {
-      BackendDevice.super.addScaled(factor, x, y);
+      HostProducts.addScaled(factor, x, y);
       return;
     }
     CudaBuffer own = (CudaBuffer) y;
@@ -385,7 +385,7 @@ public final class CudaDevice implements BackendDevice {
   public String products(DeviceBuffer buffer) {
     return gpu.blas().isAvailable()
         ? gpu.blas().name(((CudaBuffer) buffer).stream().driver())
-        : BackendDevice.super.products(buffer);
+        : HostProducts.NAME;
   }
 
   private NormKernel norm(CudaBuffer buffer) {

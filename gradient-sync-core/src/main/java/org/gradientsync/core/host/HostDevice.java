@@ -10,6 +10,7 @@ import org.gradientsync.Event;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.backend.HostProducts;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
@@ -239,6 +240,31 @@ public final class HostDevice implements BackendDevice {
   @Override
   public void scale(DeviceBuffer buffer, double factor) {
     pieces.get().multiply(buffer, factor);
+  }
+
+  @Override
+  public void multiply(
+      double alpha,
+      DeviceBuffer a,
+      boolean transposeA,
+      DeviceBuffer b,
+      boolean transposeB,
+      double beta,
+      DeviceBuffer c,
+      int rows,
+      int inner,
+      int columns) {
+    HostProducts.multiply(alpha, a, transposeA, b, transposeB, beta, c, rows, inner, columns);
+  }
+
+  @Override
+  public void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
+    HostProducts.addScaled(factor, x, y);
+  }
+
+  @Override
+  public String products(DeviceBuffer buffer) {
+    return HostProducts.NAME;
   }
 
   @Override

@@ -1,9 +1,11 @@
-package org.gradientsync.spi;
+package org.gradientsync.core.backend;
 
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
 
 /**
  * Products of row-major matrices, computed in Java for buffers of any device: in double, the result
@@ -12,6 +14,9 @@ import org.gradientsync.DeviceBuffer;
  */
 public final class HostProducts {
   private static final int PIECE = 1 << 16;
+
+  /** What {@link BackendDevice#products} says of these. */
+  public static final String NAME = "Java";
 
   private HostProducts() {}
 
@@ -104,8 +109,15 @@ public final class HostProducts {
     return result;
   }
 
-  /** Adds a multiple of one buffer to another. */
-  static void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
+  /**
+   * Adds a multiple of one buffer to another, as {@link BackendDevice#addScaled} does.
+   *
+   * @param factor a factor
+   * @param x as many elements as y, of the same type
+   * @param y the elements that are changed in place, FLOAT32 or FLOAT64
+   * @throws IllegalArgumentException if the buffers do not match, or are of another type
+   */
+  public static void addScaled(double factor, DeviceBuffer x, DeviceBuffer y) {
     BackendDevice.requireMatrix("x", x, y.count(), y.type());
     BackendDevice.requireMatrix("y", y, y.count(), y.type());
     double[] added = new double[(int) Math.min(PIECE, y.count())];
