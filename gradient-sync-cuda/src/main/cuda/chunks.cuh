@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "barriers.cuh"
 #include "vectors.cuh"
 
 constexpr int SLOTS = 4;     // of staging
@@ -238,31 +239,15 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
     if (there) {
       unsigned long long flag = call.number << TAG_BITS | c;
       tell_after_all(&a.mailboxes[peer]->flags[0][blockIdx.x][a.rank], flag);
-      while (look(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
+      while (look_before_all(&call.own->flags[0][blockIdx.x][peer]) < flag && !call.hopeless()) {
       }
-      while (c == 0 && look(&call.own->headers[call.number & 1][peer]) != call.header && !call.hopeless()) {
+      while (c == 0 && look_before_all(&call.own->headers[call.number & 1][peer]) != call.header && !call.hopeless()) {
       }
-      fence();
     }
     call.failed = __any_sync(~0u, call.failed);
     if (call.failed) *hopeless_at = c;
     barrier_come(RECEIVED + (c & 1));
   }
-}
-
-// Nobody leaves before all others have come as far: neither this rank's buffer nor its staging is written any more.
-template <bool CHECK_FINITE> __device__ __forceinline__ void leave_together(Call& call) {
-  const Arguments& a = call.a;
-  if (!__syncthreads_or(call.failed)) {
-    if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
-      unsigned long long flag = call.number << TAG_BITS;
-      tell_after_all(&a.mailboxes[threadIdx.x]->flags[1][blockIdx.x][a.rank], flag);
-      while (look(&call.own->flags[1][blockIdx.x][threadIdx.x]) < flag && !call.hopeless()) {
-      }
-      fence();
-    }
-  }
-  call.finish<CHECK_FINITE>();
 }
 
 // In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the

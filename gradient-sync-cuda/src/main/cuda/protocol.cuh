@@ -78,7 +78,7 @@ struct Arguments {
   int root; // of a broadcast
   Found* found;    // in kernels that check for NaN and infinities
   long long first; // index in the registered buffer of the first element here
-  char* output;    // of a collective that has one apart from its input; or null
+  char* local;     // this rank's output or, in put.cuh, its input; or null
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {
@@ -109,6 +109,12 @@ __device__ __forceinline__ void tell_after_all(unsigned long long* to, unsigned 
 __device__ __forceinline__ unsigned long long look(const unsigned long long* from) {
   unsigned long long v;
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
+  return v;
+}
+// What this thread reads or writes after it is not before what was told with tell_after_all. Costs less than a fence behind look.
+__device__ __forceinline__ unsigned long long look_before_all(const unsigned long long* from) {
+  unsigned long long v;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(from) : "memory");
   return v;
 }
 __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }

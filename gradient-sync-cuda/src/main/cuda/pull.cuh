@@ -1,40 +1,15 @@
-// Collectives with an input and an output: each rank reads its output from the others' inputs.
+// Reductions with an input and an output: each rank reads what it reduces from the others' inputs.
 //
-// A call has two barriers. Nobody reads before all ranks have come to the same call, because only then are their inputs there.
-// And nobody leaves before all others have read its input, so work enqueued behind may write over it. A rank without an input
-// or without an output takes part in both.
+// A call has the two barriers of barriers.cuh. Nobody reads before all ranks have come to the same call, because only then are
+// their inputs there. And nobody leaves before all others have read its input, so work enqueued behind may write over it. A rank
+// without an output takes part in both.
 //
 // Of Arguments, `buffers` are the elements that this rank reads from each rank, 0 if it reads none.
 
 #pragma once
 
-#include "chunks.cuh"
-#include "copy.cuh"
-
-template <class Work> __device__ __forceinline__ void between_barriers(const Arguments& a, Work work) {
-  if (blockIdx.x == 0) fence(); // who sees this rank's header sees its input
-  Call call(a);
-  if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
-  if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
-    while (look(&call.own->headers[call.number & 1][threadIdx.x]) != call.header && !call.hopeless()) {
-    }
-    fence();
-  }
-  call.failed = __syncthreads_or(call.failed);
-  if (!call.failed) work();
-  leave_together<false>(call);
-}
-
-// Copies a block of `count` bytes from each rank; `stride` is from one block in the output to the next.
-__device__ __forceinline__ void pull_blocks(const Arguments& a) {
-  long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, threads = (long long)gridDim.x * blockDim.x;
-  for (int k = 0; k < a.ranks; k++) {
-    int rank = after(a, k);
-    const char* from = static_cast<const char*>(a.buffers[rank]);
-    char* to = a.output + rank * a.stride;
-    if (from != nullptr && from != to) copy_bytes(to, from, a.count, thread, threads);
-  }
-}
+#include "barriers.cuh"
+#include "vectors.cuh"
 
 // Vector i of another rank's elements.
 template <class V> __device__ __forceinline__ uint4 pull_vector(const char* from, long long i, long long count, bool aligned) {
@@ -54,7 +29,7 @@ template <class F, int FAMILY>
 __device__ __noinline__ void pull_and_reduce(const Arguments& a, long long skip, long long count, bool aligned) {
   using V = Vector<F, FAMILY>;
   constexpr int BATCH = 2, GROUP = 2; // vectors of a thread, and ranks, that are in flight at once
-  char* output = a.output + skip;
+  char* output = a.local + skip;
   bool whole = aligned && (reinterpret_cast<long long>(output) & 15) == 0;
   long long vectors = (count + V::SIZE - 1) / V::SIZE, threads = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < vectors; i += BATCH * threads) {
@@ -94,7 +69,7 @@ __device__ __noinline__ void pull_and_reduce(const Arguments& a, long long skip,
 
 // Inputs that begin equally far behind a multiple of 16 bytes are read in vectors, but for their first elements.
 template <class F, int FAMILY> __device__ __forceinline__ void pull_reduction(const Arguments& a) {
-  if (a.output == nullptr) return;
+  if (a.local == nullptr) return;
   constexpr int SIZE = sizeof(typename F::Kept);
   long long first = reinterpret_cast<long long>(a.buffers[0]), head = 0;
   bool alike = true;
@@ -104,13 +79,9 @@ template <class F, int FAMILY> __device__ __forceinline__ void pull_reduction(co
   pull_and_reduce<F, FAMILY>(a, head * SIZE, a.count - head, alike);
 }
 
-#define PULL_COPY \
-  extern "C" __global__ void __launch_bounds__(512, 2) pull_copy(const __grid_constant__ Arguments a) { \
-    between_barriers(a, [&] { pull_blocks(a); }); \
-  }
 #define PULL_KERNEL(type, format, family) \
   extern "C" __global__ void __launch_bounds__(512, 2) pull_##type##_##family(const __grid_constant__ Arguments a) { \
-    between_barriers(a, [&] { pull_reduction<format, family>(a); }); \
+    between_barriers<true>(a, [&](Call&) { pull_reduction<format, family>(a); }); \
   }
 #define PULL_ALL(type, format) PULL_KERNEL(type, format, ADDING) PULL_KERNEL(type, format, OTHER)
 #define PULL_NARROWED(type, format) PULL_KERNEL(type, Narrowed<format>, ADDING)

@@ -1,5 +1,5 @@
 // All-gather, reduce-scatter and all-to-all of small blocks: each rank sends a block to each other rank, in lines. That is one
-// crossing of the links, where pull.cuh takes three.
+// crossing of the links, where put.cuh and pull.cuh take three.
 //
 // Of Arguments, `buffers` are this rank's blocks, one for each rank; `aligned` is about them. Staging as in one_shot: every rank
 // waits for all others, so nobody is two calls ahead. A rank has read its input when it leaves.
@@ -46,7 +46,7 @@ template <class F> __device__ __forceinline__ void push_blocks(const Arguments& 
   push.send();
   for (int k = 0; k < a.ranks && !push.call.failed; k++) {
     int rank = after(a, k);
-    char* output = a.output + rank * a.count * (long long)sizeof(typename F::Kept);
+    char* output = a.local + rank * a.count * (long long)sizeof(typename F::Kept);
     if (output == a.buffers[rank]) continue; // in place
     for (long long round = push.lane.warp; round < push.rounds && !push.call.failed; round += push.lane.warps) {
       uint4 v;
@@ -68,7 +68,7 @@ template <class F, int FAMILY> __device__ __forceinline__ void push_and_reduce(c
   for (long long round = push.lane.warp; round < push.rounds; round += push.lane.warps) {
     uint4 result;
     if (!gather<F, FAMILY>(push.call, push.lane, push.line(round), push.read(a.rank, round), result)) break;
-    push.write(a.output, round, result);
+    push.write(a.local, round, result);
   }
   push.call.finish();
 }

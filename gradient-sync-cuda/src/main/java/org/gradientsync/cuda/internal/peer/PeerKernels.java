@@ -16,7 +16,8 @@ import org.gradientsync.spi.Resources;
 /**
  * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
  * floating-point formats have a second one, with the check for NaN and infinities. The kernels of
- * {@code pull.cuh}, {@code push.cuh} and {@code message.cu} are in modules of their own.
+ * {@code put.cuh}, {@code pull.cuh}, {@code push.cuh} and {@code message.cu} are in modules of
+ * their own.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
@@ -68,15 +69,26 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   /**
-   * The kernel of a collective.
+   * The kernel of a collective whose blocks go in lines.
    *
-   * @param way {@code pull} or {@code push}
    * @param op null for one that copies
    */
-  CUfunction collective(String way, PeerFormat format, ReduceOp op) {
-    return op == null
-        ? named(way + "_copy", way + "_copy")
-        : named(way + "_" + format.text(), collectiveNameOf(way, format, op));
+  CUfunction push(PeerFormat format, ReduceOp op) {
+    return op == null ? named("push_copy", "push_copy") : reducing("push", format, op);
+  }
+
+  /** The kernel of a reduction that reads the ranks' inputs. */
+  CUfunction pull(PeerFormat format, ReduceOp op) {
+    return reducing("pull", format, op);
+  }
+
+  /** The kernel that writes into the ranks' outputs: of a broadcast, or else of a collective. */
+  CUfunction put(boolean broadcast) {
+    return named("put", broadcast ? "put_broadcast" : "put_copy");
+  }
+
+  private CUfunction reducing(String way, PeerFormat format, ReduceOp op) {
+    return named(way + "_" + format.text(), collectiveNameOf(way, format, op));
   }
 
   /** The name of the kernel of a collective that reduces. */

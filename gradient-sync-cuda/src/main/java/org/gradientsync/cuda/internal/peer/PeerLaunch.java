@@ -26,8 +26,8 @@ final class PeerLaunch {
   private static final int ROOT = OP + Integer.BYTES;
   private static final int FOUND = ROOT + Integer.BYTES;
   private static final int FIRST = FOUND + Long.BYTES;
-  private static final int OUTPUT = FIRST + Long.BYTES;
-  private static final int BYTES = OUTPUT + Long.BYTES;
+  private static final int LOCAL = FIRST + Long.BYTES;
+  private static final int BYTES = LOCAL + Long.BYTES;
 
   private final CudaApi api;
   private final CUfunction function;
@@ -79,9 +79,9 @@ final class PeerLaunch {
     return this;
   }
 
-  /** Sets a collective's output on this rank; 0 if it has none. */
-  PeerLaunch output(long address) {
-    memory.putLong(OUTPUT, address);
+  /** Sets this rank's output or, of a kernel that writes into others', its input; 0 if none. */
+  PeerLaunch local(long address) {
+    memory.putLong(LOCAL, address);
     return this;
   }
 

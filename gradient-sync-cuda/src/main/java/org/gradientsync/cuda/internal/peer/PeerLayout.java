@@ -66,12 +66,12 @@ final class PeerLayout {
   }
 
   /**
-   * The number of blocks to read blocks of a collective's inputs, at most {@code most}.
+   * The number of blocks to read or write other ranks' memory, at most {@code most}.
    *
-   * @param bytes the size of what a rank reads from another
+   * @param bytes the size of what a rank reads from another, or writes to it
    * @param threads the threads of a block
    */
-  static int pullBlocks(long bytes, int threads, int most) {
+  static int blocks(long bytes, int threads, int most) {
     long each = threads * 2L * VECTOR;
     return (int) Math.max(1, Math.min((bytes + each - 1) / each, Math.min(most, MAX_BLOCKS)));
   }

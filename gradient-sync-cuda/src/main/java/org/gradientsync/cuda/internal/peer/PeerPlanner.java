@@ -16,8 +16,8 @@ import org.gradientsync.spi.Resources;
 
 /** Chooses the algorithm for a buffer by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
-  /** As the kernels of pull.cuh and message.cu are bound to. */
-  static final int PULL_THREADS = 512;
+  /** As the kernels of put.cuh, pull.cuh and message.cu are bound to. */
+  static final int THREADS = 512;
 
   private static final Set<Kind> PUSHED =
       EnumSet.of(Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL);
@@ -62,9 +62,12 @@ final class PeerPlanner implements AutoCloseable {
   }
 
   /** Whether the kernels access other ranks' buffers, and not only their mailboxes. */
-  boolean needsMapping(DataType type, long count) {
+  boolean needsMapping(CollectiveCall call) {
+    DataType type = call.in().type();
+    long count = call.in().count();
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
-    return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM;
+    return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM
+        || call.kind() == Kind.BROADCAST && !tuning.pushes(count * type.sizeInBytes());
   }
 
   private PeerAlgorithm algorithm(PeerFormat format, long count, ReduceOp op) {
@@ -102,6 +105,17 @@ final class PeerPlanner implements AutoCloseable {
   private PeerPlan broadcast(PeerRegistration registration, int root) {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
+    long bytes = registration.count * registration.type.sizeInBytes();
+    if (registration.mapped != null && !tuning.pushes(bytes)) {
+      CUfunction function = kernels.put(true);
+      PeerLaunch launch =
+          copying(function, registration, bytes)
+              .mailboxes(mailbox, 0, 0, rank, ranks)
+              .elements(registration.addresses, bytes)
+              .waiting(report, timeoutNanos)
+              .call(tag, 0, root, 1);
+      return new PeerPlan(gpu, capture, launch);
+    }
     return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
 
@@ -132,7 +146,7 @@ final class PeerPlanner implements AutoCloseable {
     DataType type = registration.type;
     long count = registration.count;
     PeerFormat format = format(type, op);
-    CUfunction function = kernels.collective("push", format, op);
+    CUfunction function = kernels.push(format, op);
     long bytes = count * type.sizeInBytes();
     long[] blocks = new long[ranks];
     for (int peer = 0; peer < ranks; peer++) {
@@ -149,49 +163,78 @@ final class PeerPlanner implements AutoCloseable {
                 lines.threads,
                 mailbox.layout().blocks(lines, format.wire(), count, most))
             .mailboxes(mailbox, lines, rank, ranks)
-            .output(out.address())
+            .local(out.address())
             .elements(blocks, op == null ? bytes / Short.BYTES : count)
             .waiting(report, timeoutNanos)
             .call(PeerTag.ofCollective(registration.number), op == null ? 0 : op.ordinal(), 0, 1);
     return new PeerPlan(gpu, capture, launch);
   }
 
-  /** The plan of a collective whose outputs are read from the ranks' inputs, as mapped here. */
+  /** The plan of a collective that copies large blocks into the ranks' outputs, as mapped here. */
+  PeerPlan put(PeerRegistration registration, CollectiveCall call) {
+    CudaBuffer in = (CudaBuffer) call.in();
+    Kind kind = call.kind();
+    long bytes = registration.count * registration.type.sizeInBytes();
+    long[] blocks = new long[ranks];
+    for (int peer = 0; in != null && peer < ranks; peer++) {
+      if (kind.hasOutput(peer, call.root())) {
+        blocks[peer] =
+            registration.addresses[peer] + (kind.outputBlocks(ranks) > 1 ? rank * bytes : 0);
+      }
+    }
+    PeerLaunch launch =
+        copying(kernels.put(false), registration, bytes)
+            .mailboxes(mailbox, 0, kind.inputBlocks(ranks) > 1 ? bytes : 0, rank, ranks)
+            .local(in == null ? 0 : in.address())
+            .elements(blocks, bytes)
+            .waiting(report, timeoutNanos)
+            .call(PeerTag.ofCollective(registration.number), 0, 0, 1);
+    return new PeerPlan(gpu, capture, launch);
+  }
+
+  /** A launch of a kernel of put.cuh: a block on each SM is enough for the links. */
+  private PeerLaunch copying(CUfunction function, PeerRegistration registration, long bytes) {
+    int perSm = kernels.perSm(function, THREADS);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), registration.overlapped);
+    return new PeerLaunch(
+        gpu.api(),
+        function,
+        THREADS,
+        PeerLayout.blocks(bytes, THREADS, Math.min(most, kernels.sms())));
+  }
+
+  /** The plan of a reduction whose inputs are read from the ranks' memory, as mapped here. */
   PeerPlan pull(PeerRegistration registration, CollectiveCall call) {
     CudaBuffer out = (CudaBuffer) call.out();
     Kind kind = call.kind();
     ReduceOp op = call.op();
     DataType type = registration.type;
     long count = registration.count;
-    PeerFormat format = format(type, op);
-    CUfunction function = kernels.collective("pull", format, op);
+    CUfunction function = kernels.pull(format(type, op), op);
     long bytes = count * type.sizeInBytes();
-    int perSm = kernels.perSm(function, PULL_THREADS);
-    int most = tuning.mostPullBlocks(perSm, kernels.sms(), registration.overlapped);
+    int perSm = kernels.perSm(function, THREADS);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), registration.overlapped);
     long[] blocks = new long[ranks];
     for (int peer = 0; out != null && peer < ranks; peer++) {
-      if (kind.hasInput(peer, call.root())) {
-        blocks[peer] =
-            registration.addresses[peer] + (kind.inputBlocks(ranks) > 1 ? rank * bytes : 0);
-      }
+      blocks[peer] =
+          registration.addresses[peer] + (kind.inputBlocks(ranks) > 1 ? rank * bytes : 0);
     }
     PeerLaunch launch =
-        new PeerLaunch(
-                gpu.api(), function, PULL_THREADS, PeerLayout.pullBlocks(bytes, PULL_THREADS, most))
-            .mailboxes(mailbox, 0, kind.outputBlocks(ranks) > 1 ? bytes : 0, rank, ranks)
-            .output(out == null ? 0 : out.address())
-            .elements(blocks, op == null ? bytes : count)
+        new PeerLaunch(gpu.api(), function, THREADS, PeerLayout.blocks(bytes, THREADS, most))
+            .mailboxes(mailbox, 0, 0, rank, ranks)
+            .local(out == null ? 0 : out.address())
+            .elements(blocks, count)
             .waiting(report, timeoutNanos)
-            .call(PeerTag.ofCollective(registration.number), op == null ? 0 : op.ordinal(), 0, 1);
+            .call(PeerTag.ofCollective(registration.number), op.ordinal(), 0, 1);
     return new PeerPlan(gpu, capture, launch);
   }
 
   /** A launch for messages to or from another rank. Loads the kernel. */
   PeerLaunch message(int peer, boolean sends) {
     CUfunction function = kernels.message(sends);
-    kernels.perSm(function, PULL_THREADS);
+    kernels.perSm(function, THREADS);
     PeerLayout layout = mailbox.layout();
-    return new PeerLaunch(gpu.api(), function, PULL_THREADS, 1)
+    return new PeerLaunch(gpu.api(), function, THREADS, 1)
         .mailboxes(mailbox, layout.messageOffset(), layout.messageChunk(), rank, ranks)
         .waiting(report, timeoutNanos)
         .call(PeerTag.ofMessage(peer, sends), 0, peer, 1);

@@ -52,6 +52,7 @@ final class PeerQueue {
     if (gpu.api().isCapturing(handle)) {
       copyInput(registration, call);
       plan.enqueueEach(handle);
+      copyOutput(registration, call);
       registration.captured = true;
       addReplay(stream, new Captured(call.copy()));
       return;
@@ -61,6 +62,7 @@ final class PeerQueue {
     order.follow(stream);
     copyInput(registration, call);
     plan.enqueue(handle);
+    copyOutput(registration, call);
     order.enqueued();
   }
 
@@ -87,8 +89,14 @@ final class PeerQueue {
   }
 
   private void copyInput(PeerRegistration registration, CollectiveCall call) {
-    if (registration.copy != null) {
+    if (registration.copy != null && call.kind().reduces()) {
       device.copy(call.in(), registration.copy);
+    }
+  }
+
+  private void copyOutput(PeerRegistration registration, CollectiveCall call) {
+    if (registration.copy != null && !call.kind().reduces()) {
+      device.copy(registration.copy, call.out());
     }
   }
 

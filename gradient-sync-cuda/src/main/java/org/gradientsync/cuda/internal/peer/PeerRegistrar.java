@@ -123,7 +123,7 @@ final class PeerRegistrar implements AutoCloseable {
     prepare(
         () -> {
           if (isInPlace(call.kind())) {
-            boolean maps = planner.needsMapping(call.in().type(), call.in().count());
+            boolean maps = planner.needsMapping(call);
             registerInPlace((CudaBuffer) call.in(), maps);
           } else {
             registerBlocks(call);
@@ -205,20 +205,20 @@ final class PeerRegistrar implements AutoCloseable {
 
   private void registerBlocks(CollectiveCall call) {
     boolean overlapped = agreeOnNumber((CudaBuffer) call.buffer());
-    CudaBuffer in = (CudaBuffer) call.in();
+    CudaBuffer shared = (CudaBuffer) (call.kind().reduces() ? call.in() : call.out());
     long count = call.blockCount(group.size());
     boolean pushes = planner.pushes(call, count);
     PeerMemory.Mapped[] mapped = null;
     CudaBuffer copy = null;
     if (!pushes) {
-      // Ranks without an input take part with memory that the others have mapped already.
-      mapped = memory.share(in == null ? ownMailbox : in.address());
+      // Ranks without such a buffer take part with memory that the others have mapped already.
+      mapped = memory.share(shared == null ? ownMailbox : shared.address());
       if (mapped == null) {
         CudaBuffer own = (CudaBuffer) call.buffer();
         copy =
-            in == null
+            shared == null
                 ? null
-                : Unclosed.exempt(device.allocate(in.type(), in.count(), own.stream()));
+                : Unclosed.exempt(device.allocate(shared.type(), shared.count(), own.stream()));
         mapped = memory.share(copy == null ? ownMailbox : copy.address());
       }
     }
@@ -236,10 +236,12 @@ final class PeerRegistrar implements AutoCloseable {
       } else if (mapped == null) {
         reason = "a rank cannot map another rank's GPU memory";
       } else {
-        if (in != null) {
-          keepUntilUnmapped(copy != null ? copy : in);
+        if (shared != null) {
+          keepUntilUnmapped(copy != null ? copy : shared);
         }
-        registration.keep(call, planner.pull(registration, call));
+        boolean reduces = call.kind().reduces();
+        registration.keep(
+            call, reduces ? planner.pull(registration, call) : planner.put(registration, call));
       }
     } catch (DeviceException e) {
       reason = e.getMessage();

@@ -22,13 +22,13 @@ final class PeerRegistration {
   /** Whether its calls leave most of the GPU to other work. */
   final boolean overlapped;
 
-  /** The address of each rank's elements to read; 0 for other ranks if they are not mapped. */
+  /** The address of each rank's elements here; 0 for other ranks if they are not mapped. */
   final long[] addresses;
 
   /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
-  /** The copy of the input that other ranks read, if they cannot map the input; or null. */
+  /** What other ranks read or write in place of a buffer that they cannot map; or null. */
   final CudaBuffer copy;
 
   /** Whether a graph of the caller contains one of its calls. */

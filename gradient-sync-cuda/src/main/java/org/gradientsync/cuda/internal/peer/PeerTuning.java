@@ -138,8 +138,8 @@ final class PeerTuning {
     return overlapped ? Math.min(most, perSm * taken) : most;
   }
 
-  /** As above, for a kernel that reads the other ranks' memory. */
-  int mostPullBlocks(int perSm, int ofGpu, boolean overlapped) {
+  /** As above, for a kernel that reads or writes other ranks' memory without staging. */
+  int mostBlocks(int perSm, int ofGpu, boolean overlapped) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);
     return overlapped ? Math.min(most, perSm * Math.min(overlapSms, sms * 3 / 8)) : most;

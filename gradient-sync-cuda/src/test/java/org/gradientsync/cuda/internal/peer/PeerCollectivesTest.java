@@ -274,6 +274,28 @@ class PeerCollectivesTest {
   }
 
   @Test
+  void outputsThatCannotBeMappedAreCopied() {
+    run(
+        2,
+        (rank, reducer, all, part) -> {
+          if (rank.rank() == 0) {
+            doThrow(new DeviceException("cuIpcGetMemHandle failed: X (1)", 1))
+                .doReturn(new byte[64])
+                .when(rank.gpu().api)
+                .exportMemory(anyLong());
+          }
+          long before = rank.gpu().allocatedBytes();
+          CudaBuffer out = rank.rank() == 1 ? all : null;
+          for (int i = 0; i < 3; i++) {
+            reducer.run(new CollectiveCall(Kind.GATHER, part, out, null, 1));
+          }
+          boolean root = rank.rank() == 1;
+          assertEquals(root ? 80 : 0, rank.gpu().allocatedBytes() - before);
+          verify(rank.gpu().api, times(root ? 3 : 0)).copy(any(), any(), anyLong(), any());
+        });
+  }
+
+  @Test
   void whatIsCapturedIsLaunchedAsAKernel() {
     run(
         2,

@@ -25,7 +25,7 @@ class PeerKernelsTest {
     used.put("finite", new TreeSet<>(List.of("finite_2", "finite_4", "finite_8")));
     used.put("copy_many", new TreeSet<>(List.of("copy_many")));
     used.put("message", new TreeSet<>(List.of("message_send", "message_receive")));
-    used.put("pull_copy", new TreeSet<>(List.of("pull_copy")));
+    used.put("put", new TreeSet<>(List.of("put_copy", "put_broadcast")));
     used.put("push_copy", new TreeSet<>(List.of("push_copy")));
     TreeSet<String> reduce = new TreeSet<>();
     List<PeerFormat> formats = new ArrayList<>();

@@ -220,7 +220,7 @@ class PeerLayoutTest {
             .elements(new long[] {0x20, 0x38, 0x40}, 99)
             .waiting(report, 1234)
             .checkingFinite(0x66, 1L << 40)
-            .output(0x88)
+            .local(0x88)
             .call(55, 4, 1, 6);
     launch.enqueue(null);
     ByteBuffer memory = captor.getValue();
@@ -231,7 +231,7 @@ class PeerLayoutTest {
       long value =
           switch (name) {
             case "mailboxes", "buffers", "staging" -> memory.getLong(at + 8);
-            case "report", "count", "stride", "tag", "timeout", "found", "first", "output" ->
+            case "report", "count", "stride", "tag", "timeout", "found", "first", "local" ->
                 memory.getLong(at);
             case "end" -> memory.capacity() == at ? 0 : -1;
             default -> memory.getInt(at);
@@ -256,7 +256,7 @@ class PeerLayoutTest {
             "root=1",
             "found=" + 0x66,
             "first=" + (1L << 40),
-            "output=" + 0x88,
+            "local=" + 0x88,
             "end=0"),
         fields);
   }
@@ -408,13 +408,13 @@ class PeerLayoutTest {
 
   @Test
   void collectivesTakeBlocksThatHaveWork() {
-    assertEquals(1, PeerLayout.pullBlocks(2, 512, 264));
-    assertEquals(1, PeerLayout.pullBlocks(16384, 512, 264));
-    assertEquals(2, PeerLayout.pullBlocks(16386, 512, 264));
-    assertEquals(264, PeerLayout.pullBlocks(1L << 40, 512, 264));
-    assertEquals(PeerLayout.MAX_BLOCKS, PeerLayout.pullBlocks(1L << 40, 512, 1000));
-    for (String kernel : new String[] {"pull.cuh", "message.cu"}) {
-      assertTrue(source(kernel).contains("__launch_bounds__(" + PeerPlanner.PULL_THREADS));
+    assertEquals(1, PeerLayout.blocks(2, 512, 264));
+    assertEquals(1, PeerLayout.blocks(16384, 512, 264));
+    assertEquals(2, PeerLayout.blocks(16386, 512, 264));
+    assertEquals(264, PeerLayout.blocks(1L << 40, 512, 264));
+    assertEquals(PeerLayout.MAX_BLOCKS, PeerLayout.blocks(1L << 40, 512, 1000));
+    for (String kernel : new String[] {"put.cuh", "pull.cuh", "message.cu"}) {
+      assertTrue(source(kernel).contains("__launch_bounds__(" + PeerPlanner.THREADS));
     }
   }
 

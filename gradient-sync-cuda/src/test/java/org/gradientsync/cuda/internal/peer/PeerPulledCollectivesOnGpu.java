@@ -4,7 +4,7 @@ import org.gradientsync.cuda.GpuRunner;
 import org.gradientsync.test.contract.CollectivesContract;
 import org.gradientsync.test.contract.RankRunner;
 
-/** Runs the contract of collectives with {@code peer} where blocks are read from the inputs. */
+/** Runs the contract of collectives with {@code peer} where no blocks go in lines. */
 class PeerPulledCollectivesOnGpu extends CollectivesContract {
   @Override
   protected RankRunner runner() {
