@@ -15,28 +15,30 @@ import org.gradientsync.spi.Resources;
  */
 public final class CopyKernel implements AutoCloseable {
   /** The same number as in copy_many.cu. */
-  static final int MAX_COPIES = 170;
+  static final int MAX_COPIES = 146;
+
+  /** The bytes of a block, as in copy_many.cu. */
+  static final int TILE = 32 << 10;
 
   // Offsets in the kernel's struct; the addresses of the sources come first.
   private static final int TARGETS = MAX_COPIES * Long.BYTES;
   private static final int SIZES = 2 * TARGETS;
-  private static final int BYTES = 3 * TARGETS;
+  private static final int FIRST = 3 * TARGETS;
+  private static final int COPIES = FIRST + MAX_COPIES * Integer.BYTES;
+  private static final int BYTES = COPIES + Long.BYTES; // a multiple of 8
 
   private static final int THREADS = 256;
-  private static final int BYTES_PER_BLOCK = THREADS * 4 * 16; // four vectors a thread
-  private static final int BLOCKS_PER_SM = 8;
 
   private final CudaApi api;
   private final CUmodule module;
   private final CUfunction function;
-  private final int maxBlocks;
   private final ByteBuffer struct = HostBuffers.allocate(BYTES);
   private final Pointer arguments;
   private final int[] grid = {1, 1, 1};
   private final int[] block = {THREADS, 1, 1};
   private CUstream stream;
   private int copies;
-  private long longest;
+  private int blocks;
 
   CopyKernel(CudaApi api, int ordinal) {
     this.api = api;
@@ -45,7 +47,6 @@ public final class CopyKernel implements AutoCloseable {
       function = api.function(module, "copy_many");
       api.blocksPerSm(function, THREADS); // the driver may load a kernel only when it is used
       arguments = api.arguments(struct, new int[] {0});
-      maxBlocks = api.sms(ordinal) * BLOCKS_PER_SM;
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, this);
       throw e;
@@ -56,7 +57,7 @@ public final class CopyKernel implements AutoCloseable {
   public void begin(CUstream newStream) {
     stream = newStream;
     copies = 0;
-    longest = 0;
+    blocks = 0;
   }
 
   /**
@@ -72,8 +73,9 @@ public final class CopyKernel implements AutoCloseable {
     struct.putLong(copies * Long.BYTES, source);
     struct.putLong(TARGETS + copies * Long.BYTES, target);
     struct.putLong(SIZES + copies * Long.BYTES, bytes);
-    longest = Math.max(longest, bytes);
+    struct.putInt(FIRST + copies * Integer.BYTES, blocks);
     copies++;
+    blocks = Math.addExact(blocks, Math.toIntExact((bytes - 1) / TILE + 1));
     if (copies == MAX_COPIES) {
       end();
     }
@@ -82,11 +84,10 @@ public final class CopyKernel implements AutoCloseable {
   /** Enqueues what is left. */
   public void end() {
     if (copies > 0) {
-      long useful = (longest - 1) / BYTES_PER_BLOCK + 1;
-      grid[0] = (int) Math.min(useful, Math.max(1, maxBlocks / copies));
-      grid[1] = copies;
+      struct.putInt(COPIES, copies);
+      grid[0] = blocks;
       copies = 0;
-      longest = 0;
+      blocks = 0;
       api.launch(function, grid, block, 0, stream, arguments);
     }
   }

@@ -26,10 +26,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what the kernel that copies many buffers is launched with. Needs no GPU. */
 class CopyKernelTest {
-  private static final int SMS = 3;
-
-  /** What one launch copies, and its blocks. */
-  private record Launch(List<List<Long>> copies, int perCopy) {}
+  /** What one launch copies, the first block of each copy, and the number of blocks. */
+  private record Launch(List<List<Long>> copies, List<Integer> first, int blocks) {}
 
   private final CudaApi api = mock(CudaApi.class);
   private final CUfunction function = new CUfunction();
@@ -39,7 +37,6 @@ class CopyKernelTest {
 
   private CopyKernel kernel() {
     when(api.capability(anyInt())).thenReturn(90);
-    when(api.sms(anyInt())).thenReturn(SMS);
     when(api.loadImage(any(), any())).thenReturn(new CUmodule());
     when(api.function(any(), eq("copy_many"))).thenReturn(function);
     when(api.arguments(any(), any()))
@@ -56,10 +53,12 @@ class CopyKernelTest {
 
   private Launch launch(int[] grid, int[] block) {
     assertArrayEquals(new int[] {256, 1, 1}, block);
-    assertEquals(1, grid[2]);
+    assertArrayEquals(new int[] {1, 1}, new int[] {grid[1], grid[2]});
     int row = CopyKernel.MAX_COPIES * Long.BYTES;
+    int rows = 3 * row + CopyKernel.MAX_COPIES * Integer.BYTES;
+    int count = struct.getInt(rows);
     List<List<Long>> copies =
-        IntStream.range(0, grid[1])
+        IntStream.range(0, count)
             .mapToObj(
                 i ->
                     List.of(
@@ -67,11 +66,15 @@ class CopyKernelTest {
                         struct.getLong(row + i * Long.BYTES),
                         struct.getLong(2 * row + i * Long.BYTES)))
             .toList();
-    return new Launch(copies, grid[0]);
+    List<Integer> first =
+        IntStream.range(0, count)
+            .mapToObj(i -> struct.getInt(3 * row + i * Integer.BYTES))
+            .toList();
+    return new Launch(copies, first, grid[0]);
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {0, 1, 169, 170, 171, 340, 341})
+  @ValueSource(ints = {0, 1, 145, 146, 147, 292, 293})
   void eachCopyIsInOneLaunch(int count) {
     CopyKernel kernel = kernel();
     List<List<Long>> expected =
@@ -85,7 +88,7 @@ class CopyKernelTest {
       kernel.end();
       assertEquals(
           expected, launches.stream().flatMap(launch -> launch.copies().stream()).toList());
-      assertEquals((count + 169) / 170, launches.size());
+      assertEquals((count + 145) / 146, launches.size());
     }
   }
 
@@ -99,30 +102,23 @@ class CopyKernelTest {
     kernel.copy(16, 32, 4);
     kernel.copy(0, 0, 0);
     kernel.end();
-    assertEquals(List.of(new Launch(List.of(List.of(16L, 32L, 4L)), 1)), launches);
+    assertEquals(List.of(new Launch(List.of(List.of(16L, 32L, 4L)), List.of(0), 1)), launches);
   }
 
   @Test
-  void theLongestCopySaysHowManyBlocksThereAreUpToTheGpusMost() {
+  void eachTileOfEachCopyHasABlock() {
     CopyKernel kernel = kernel();
-    long[][] cases = {{16 << 10, 1}, {(16 << 10) + 2, 2}, {1L << 40, 8 * SMS}};
-    for (long[] one : cases) {
-      launches.clear();
-      kernel.begin(stream);
-      kernel.copy(16, 32, one[0]);
-      kernel.end();
-      assertEquals(one[1], launches.get(0).perCopy());
-    }
-    launches.clear();
     kernel.begin(stream);
-    for (int i = 0; i < 100; i++) {
-      kernel.copy(16, 32, i == 50 ? 1 << 20 : 2);
-    }
+    kernel.copy(16, 32, 2);
+    kernel.copy(16, 32, CopyKernel.TILE);
+    kernel.copy(16, 32, CopyKernel.TILE + 2);
+    kernel.copy(16, 32, 100L << 30);
     kernel.end();
-    assertEquals(1, launches.get(0).perCopy());
+    assertEquals(List.of(0, 1, 2, 4), launches.get(0).first());
+    assertEquals(4 + (100L << 30) / CopyKernel.TILE, launches.get(0).blocks());
     kernel.copy(16, 32, 2);
     kernel.end();
-    assertEquals(1, launches.get(1).perCopy()); // the long one is forgotten
+    assertEquals(1, launches.get(1).blocks()); // the long ones are forgotten
   }
 
   @Test
@@ -133,7 +129,7 @@ class CopyKernelTest {
     kernel.begin(stream);
     kernel.copy(48, 64, 6);
     kernel.end();
-    assertEquals(List.of(new Launch(List.of(List.of(48L, 64L, 6L)), 1)), launches);
+    assertEquals(List.of(new Launch(List.of(List.of(48L, 64L, 6L)), List.of(0), 1)), launches);
   }
 
   @Test
