@@ -3,11 +3,12 @@
 
   python3 collectives.py --ranks 4 --json FILE [--collective all-reduce] [--max-bytes 1G] [--rounds 5] [--plain]
 
-COLLECTIVE is all-reduce, all-gather or reduce-scatter. Float32 from 1 KB on, each size four times the one before; of
-the last two the size is that of the larger buffer. One process for each GPU. A figure is the time of one collective in
+COLLECTIVE is all-reduce, all-gather, reduce-scatter, broadcast or all-to-all. Float32 from 1 KB on, each size four times
+the one before; it is that of the larger buffer. One process for each GPU. A figure is the time of one collective in
 microseconds on rank 0's GPU, the median of the rounds:
 
-  nccl       torch.distributed with NCCL (all_reduce, all_gather_into_tensor, reduce_scatter_tensor), AVG, in place
+  nccl       torch.distributed with NCCL (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, broadcast,
+             all_to_all_single), AVG, in place but for the last
   nccl-symm  the same, SUM, on memory registered as a symmetric window
   one-shot   torch.ops.symm_mem.one_shot_all_reduce, into other memory; up to 16 MB; all-reduce only
   two-shot   torch.ops.symm_mem.two_shot_all_reduce_, in place; all-reduce only
@@ -50,11 +51,11 @@ def byte_count(text):
 
 
 def sizes(most, collective, ranks):
-    """All-gather and reduce-scatter have equal parts, of whole 16 bytes if they can: as in nccl-tests."""
+    """Collectives of blocks have equal parts, of whole 16 bytes if they can: as in nccl-tests."""
     size = 1 << 10
     while size <= most:
         part = size // 4 // ranks
-        yield size if collective == "all-reduce" else (part & -4 or part or 1) * ranks * 4
+        yield size if collective in ("all-reduce", "broadcast") else (part & -4 or part or 1) * ranks * 4
         size *= 4
 
 
@@ -116,6 +117,32 @@ class ReduceScatter(InParts):
         return self.part
 
 
+class Broadcast(Nccl):
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        self.x.fill_(dist.get_rank() + 1)
+        self.expected = 1, 1
+
+    def call(self):
+        dist.broadcast(self.x, 0)
+        return self.x
+
+
+class AllToAll(Nccl):
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        self.x.fill_(dist.get_rank() + 1)
+        self.out = torch.zeros_like(self.x)
+        self.expected = 1, dist.get_world_size()
+
+    def call(self):
+        dist.all_to_all_single(self.out, self.x)
+        return self.out
+
+    def release(self):
+        self.x = self.out = None
+
+
 class Symmetric:
     """What NCCL's rivals get that are on a symmetric window."""
 
@@ -153,6 +180,14 @@ class SymmetricReduceScatter(Symmetric, ReduceScatter):
     pass
 
 
+class SymmetricBroadcast(Symmetric, Broadcast):
+    pass
+
+
+class SymmetricAllToAll(Symmetric, AllToAll):
+    pass
+
+
 class OneShot(Nccl):
     def __init__(self, size, device):
         import torch.distributed._symmetric_memory as symm_mem
@@ -177,6 +212,8 @@ RIVALS = {
     "all-reduce": {"nccl": Nccl, "nccl-symm": NcclSymmetric, "one-shot": OneShot, "two-shot": TwoShot},
     "all-gather": {"nccl": AllGather, "nccl-symm": SymmetricAllGather},
     "reduce-scatter": {"nccl": ReduceScatter, "nccl-symm": SymmetricReduceScatter},
+    "broadcast": {"nccl": Broadcast, "nccl-symm": SymmetricBroadcast},
+    "all-to-all": {"nccl": AllToAll, "nccl-symm": SymmetricAllToAll},
 }
 
 

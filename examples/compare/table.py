@@ -6,8 +6,9 @@ ranks.
 
 The files are what the two programs wrote with --json, in any order; one that is missing leaves its columns empty.
 Times are microseconds for one collective; ratio is this library's time divided by the best rival's, so below 1 it is
-faster; busbw, in GB/s, is this library's bytes / time * 2 (n - 1) / n for n ranks, without the 2 for all-gather and
-reduce-scatter, whose bytes are those of the larger buffer. Needs nothing but Python.
+faster; busbw, in GB/s, is this library's bytes / time * 2 (n - 1) / n for n ranks, without the 2 for all-gather,
+reduce-scatter and all-to-all, whose bytes are those of the larger buffer, and bytes / time for broadcast. Needs nothing
+but Python.
 """
 import argparse
 import json
@@ -17,6 +18,8 @@ RIVALS = {
     "all-reduce": ("nccl", "nccl-symm", "one-shot", "two-shot"),
     "all-gather": ("nccl", "nccl-symm"),
     "reduce-scatter": ("nccl", "nccl-symm"),
+    "broadcast": ("nccl", "nccl-symm"),
+    "all-to-all": ("nccl", "nccl-symm"),
 }
 NONE = "-"
 
@@ -41,8 +44,9 @@ class Figures:
         return min(times, default=None)
 
     def busbw(self, size):
-        crossings = 2 if self.collective == "all-reduce" else 1
-        return size / self.own[size] / 1e3 * crossings * (self.ranks - 1) / self.ranks
+        others = (self.ranks - 1) / self.ranks
+        crossings = {"all-reduce": 2 * others, "broadcast": 1}.get(self.collective, others)
+        return size / self.own[size] / 1e3 * crossings
 
 
 def read(paths, collective, reducer):
@@ -90,8 +94,9 @@ def add(figures, document, reducer):
         return
     figures.own_notes.append(f"gradient-sync: reducer {reducer}, {document.get('device')}, {launched}")
     for result in document["results"]:
-        in_place = result.get("placement", "in-place") == "in-place"
-        if is_of(result, figures.collective) and result["reducer"] == reducer and in_place:
+        wanted = "out-of-place" if figures.collective == "all-to-all" else "in-place"
+        placed = result.get("placement", wanted) == wanted
+        if is_of(result, figures.collective) and result["reducer"] == reducer and placed:
             figures.own[result["bytes"]] = result["microseconds"]
             if result.get("wrong"):
                 figures.wrong.add(result["bytes"])

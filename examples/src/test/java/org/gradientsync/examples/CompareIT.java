@@ -121,9 +121,9 @@ class CompareIT {
         .complainsInOneLine("compare: --ranks takes numbers like 2,4: --ranks two");
     Script.alone(script)
         .set("PATH", tools.toString())
-        .run(folder, "--collective", "broadcast")
+        .run(folder, "--collective", "gather")
         .exits(2)
-        .complainsInOneLine("or reduce-scatter: --collective broadcast");
+        .complainsInOneLine("or all-to-all: --collective gather");
     Run help = Script.alone(script).set("PATH", tools.toString()).run(folder, "--help").exits(0);
     assertTrue(help.out().contains("--max-bytes"), help::toString);
     assertTrue(help.out().contains("--collective"), help::toString);
