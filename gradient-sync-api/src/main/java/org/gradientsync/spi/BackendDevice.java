@@ -94,6 +94,16 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
+   * The size of the largest buffer that grouped calls copy into a common one, because a call of its
+   * own would cost more than the copies. All ranks' devices return the same.
+   *
+   * @return bytes; 64 KiB unless a device knows better
+   */
+  default long packsUpTo() {
+    return 64 << 10;
+  }
+
+  /**
    * Blocks the host until all work enqueued on a buffer's stream so far is done.
    *
    * @param buffer a buffer of this device

@@ -278,6 +278,12 @@ public final class CudaDevice implements BackendDevice {
     }
   }
 
+  /** A call costs some 8 us more than its bytes, two copies of 1 MiB within the GPU 1.3 us. */
+  @Override
+  public long packsUpTo() {
+    return 4 << 20;
+  }
+
   @Override
   public void copyAll(DeviceBuffer[] sources, DeviceBuffer[] targets) {
     if (sources.length == 0) {

@@ -78,6 +78,23 @@ class GroupedGraphsTest {
   }
 
   @Test
+  void largeBuffersDoNotDivideThoseThatArePacked() {
+    run(
+        sync -> {
+          DeviceBuffer[] buffers = buffers(sync, 4);
+          buffers[1].close();
+          buffers[1] = sync.allocate(DataType.FLOAT32, (4 << 20) / Float.BYTES + 1);
+          average(sync, buffers);
+          SimulatedGpu gpu = gpus[sync.rank()];
+          gpu.takeEnqueued();
+          average(sync, buffers);
+          List<String> enqueued = gpu.takeEnqueued();
+          assertEquals(2, Collections.frequency(enqueued, "copy_many"), enqueued::toString);
+          assertEquals(4, enqueued.size(), enqueued::toString);
+        });
+  }
+
+  @Test
   void aGroupIsMadeOnceBeforeItIsCaptured() {
     run(
         sync -> {

@@ -23,10 +23,7 @@ import org.gradientsync.spi.Unclosed;
  * after the other. Messages run last, all at the same time.
  */
 final class CallGroup implements AutoCloseable {
-  /** Larger buffers gain little from being packed, and would be copied. */
-  private static final long MAX_PACKED_BYTES = 64 << 10;
-
-  private static final long MAX_PACK_BYTES = 8 << 20;
+  private static final long MAX_PACK_BYTES = 32 << 20;
 
   private final List<CollectiveCall> calls;
   private final List<Step> steps = new ArrayList<>();
@@ -66,8 +63,9 @@ final class CallGroup implements AutoCloseable {
   }
 
   /**
-   * Packs neighbours only, so that collectives keep their order. All ranks must pack alike: what
-   * decides are the calls themselves, and whether all-reduced buffers overlap.
+   * Packs small all-reduces behind the large ones between them. Calls of the same elements and
+   * other collectives keep their order. All ranks must pack alike: what decides are the calls
+   * themselves, and whether all-reduced buffers overlap.
    */
   private void prepare(boolean packs) {
     Map<PackKey, List<CollectiveCall>> open = new LinkedHashMap<>();
@@ -80,9 +78,9 @@ final class CallGroup implements AutoCloseable {
         messages.add(call);
         continue;
       }
-      boolean small =
-          packs && call.kind() == Kind.ALL_REDUCE && call.in().sizeInBytes() <= MAX_PACKED_BYTES;
-      if (!small || overlapsAny(call, open)) {
+      boolean reduces = packs && call.kind() == Kind.ALL_REDUCE;
+      boolean small = reduces && call.in().sizeInBytes() <= device.packsUpTo();
+      if (!reduces || overlapsAny(call, open)) {
         addPacks(open);
       }
       if (!small) {
@@ -92,7 +90,7 @@ final class CallGroup implements AutoCloseable {
       PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
       List<CollectiveCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
       pack.add(call);
-      if (bytes(pack) > MAX_PACK_BYTES - MAX_PACKED_BYTES) {
+      if (bytes(pack) > MAX_PACK_BYTES - device.packsUpTo()) {
         addPack(open.remove(key));
       }
     }

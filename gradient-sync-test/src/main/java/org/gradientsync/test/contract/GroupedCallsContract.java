@@ -306,6 +306,40 @@ public abstract class GroupedCallsContract {
             });
   }
 
+  /** Small buffers are packed behind large ones, but not if they share elements. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void smallBuffersKeepTheirOrderBesideALargeOneOfTheSameElements(int ranks) {
+    int count = (4 << 20) / Integer.BYTES + 1; // larger than what any device packs
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              try (DeviceBuffer large = sync.allocate(DataType.INT32, count);
+                  DeviceBuffer other = sync.allocate(DataType.INT32, 3)) {
+                int[] values = new int[count];
+                Arrays.fill(values, 1);
+                large.copyFrom(values);
+                other.copyFrom(new int[] {1, 2, 3});
+                sync.grouped(
+                    () -> {
+                      sync.allReduce(large.slice(5, 2), ReduceOp.SUM);
+                      sync.allReduce(other, ReduceOp.SUM);
+                      sync.allReduce(large, ReduceOp.MAX);
+                      sync.allReduce(large.slice(6, 2), ReduceOp.SUM);
+                    });
+                int[] expected = values.clone();
+                Arrays.fill(expected, 5, 7, ranks);
+                Arrays.setAll(expected, i -> i == 6 || i == 7 ? expected[i] * ranks : expected[i]);
+                large.copyTo(values);
+                assertArrayEquals(expected, values);
+                int[] others = new int[3];
+                other.copyTo(others);
+                assertArrayEquals(new int[] {ranks, 2 * ranks, 3 * ranks}, others);
+              }
+            });
+  }
+
   /** One rank sends what it averages, and the root gathers in place: the ranks pack alike. */
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalRanks")
