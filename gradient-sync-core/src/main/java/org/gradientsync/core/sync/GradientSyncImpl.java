@@ -41,6 +41,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private final GradientSyncImpl parent; // or null; it owns the device
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
   private final ArrayAverages arrays = new ArrayAverages(this);
+  private final SparseAverages sparse;
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private volatile boolean stopRequested;
@@ -60,6 +61,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     device = choice.device();
     programCommunicator = communicator;
     communicator.beforeEachCall(order::awaitThread);
+    sparse = new SparseAverages(communicator);
     unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
@@ -122,8 +124,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     Objects.requireNonNull(rows, "rows");
     order.awaitTurn();
     SparseRows[] union = new SparseRows[1];
-    communicator.compose(
-        Origin.AVERAGE_ROWS, () -> union[0] = SparseAverages.union(communicator, rows));
+    communicator.compose(Origin.AVERAGE_ROWS, () -> union[0] = sparse.union(rows));
     arrays.average(union[0].elements());
     return union[0];
   }

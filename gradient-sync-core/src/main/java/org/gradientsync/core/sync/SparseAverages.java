@@ -1,9 +1,6 @@
 package org.gradientsync.core.sync;
 
-import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
-import java.util.Arrays;
-import java.util.List;
 import org.gradientsync.Communicator;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.SparseRows;
@@ -13,30 +10,25 @@ import org.gradientsync.SparseRows;
  * these. So each element has the bits that it has in the average of the whole table.
  */
 final class SparseAverages {
-  private static final int HEADER = 2 * Long.BYTES; // the size of the table
+  private static final int HEADER = 3; // the size of the table, and the number of a rank's rows
+  private static final int MOST_TOGETHER = 1 << 17; // indices of all ranks in one call
 
-  private SparseAverages() {}
+  private final Communicator communicator;
+  private final RowUnion rows = new RowUnion();
+  private long[] sent = new long[HEADER];
+  private long[] received;
+
+  /** How many indices travel with the header; the same on all ranks. */
+  private int room;
+
+  SparseAverages(Communicator communicator) {
+    this.communicator = communicator;
+    received = new long[HEADER * communicator.size()];
+  }
 
   /** The rows that any rank has, in ascending order, with this rank's elements. Collective. */
-  static SparseRows union(Communicator communicator, SparseRows own) {
-    List<byte[]> all = communicator.allGather(bytes(own));
-    int total = 0;
-    for (int rank = 0; rank < all.size(); rank++) {
-      ByteBuffer header = ByteBuffer.wrap(all.get(rank));
-      if (header.getLong() != own.tableRows() || header.getLong() != own.width()) {
-        throw different(all, communicator.rank());
-      }
-      total = Math.addExact(total, longs(all.get(rank)).remaining());
-    }
-    long[] union = new long[total];
-    int at = 0;
-    for (byte[] bytes : all) {
-      LongBuffer indices = longs(bytes);
-      int count = indices.remaining();
-      indices.get(union, at, count);
-      at += count;
-    }
-    union = sorted(union);
+  synchronized SparseRows union(SparseRows own) {
+    long[] union = exchange(own);
     if ((long) union.length * own.width() > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
           "the rows of all ranks do not fit an array: rows="
@@ -47,60 +39,94 @@ final class SparseAverages {
               + communicator.rank()
               + "; average them in several parts, or the whole table");
     }
-    return new SparseRows(own.tableRows(), own.width(), union, dense(own, union));
+    return new SparseRows(own.tableRows(), own.width(), union, dense(own, union.length));
   }
 
-  private static byte[] bytes(SparseRows own) {
-    long[] indices = sorted(own.indices().clone());
-    ByteBuffer bytes =
-        ByteBuffer.allocate(Math.addExact(HEADER, Math.multiplyExact(indices.length, Long.BYTES)));
-    bytes.putLong(own.tableRows()).putLong(own.width());
-    bytes.asLongBuffer().put(indices);
-    return bytes.array();
-  }
-
-  private static LongBuffer longs(byte[] bytes) {
-    return ByteBuffer.wrap(bytes, HEADER, bytes.length - HEADER).asLongBuffer();
-  }
-
-  /** Sorts, and drops what comes again. */
-  private static long[] sorted(long[] indices) {
-    Arrays.sort(indices);
-    int count = 0;
-    for (int i = 0; i < indices.length; i++) {
-      if (i == 0 || indices[i] != indices[i - 1]) {
-        indices[count++] = indices[i];
+  /**
+   * Finds the union. One call of the communicator, if no rank has more indices than the calls
+   * before had room for; otherwise one more for each rank that has some.
+   */
+  private long[] exchange(SparseRows own) {
+    int block = HEADER + room;
+    int count = own.indices().length;
+    sent[0] = own.tableRows();
+    sent[1] = own.width();
+    sent[2] = count;
+    System.arraycopy(own.indices(), 0, sent, HEADER, count <= room ? count : 0);
+    communicator.allGather(LongBuffer.wrap(sent), LongBuffer.wrap(received));
+    int total = 0;
+    int most = 0;
+    for (int at = 0; at < received.length; at += block) {
+      if (received[at] != own.tableRows() || received[at + 1] != own.width()) {
+        throw different(block);
       }
+      total = Math.addExact(total, (int) received[at + 2]);
+      most = Math.max(most, (int) received[at + 2]);
     }
-    return Arrays.copyOf(indices, count);
+    rows.begin(total);
+    if (most <= room) {
+      for (int at = 0; at < received.length; at += block) {
+        rows.add(at + HEADER, (int) received[at + 2]);
+      }
+      return rows.find(received, communicator.rank() * block + HEADER, count);
+    }
+    long[] all = new long[total];
+    int first = 0;
+    int mine = 0;
+    for (int rank = 0; rank < communicator.size(); rank++) {
+      int some = (int) received[rank * block + 2];
+      if (rank == communicator.rank()) {
+        mine = first;
+        System.arraycopy(own.indices(), 0, all, first, some);
+      }
+      if (some > 0) {
+        communicator.broadcast(LongBuffer.wrap(all, first, some), rank);
+      }
+      first += some;
+    }
+    if (most <= MOST_TOGETHER / communicator.size()) {
+      makeRoom(most);
+    }
+    rows.add(0, total);
+    return rows.find(all, mine, count);
   }
 
-  private static float[] dense(SparseRows own, long[] union) {
+  /** Lets as many indices, and some more, travel with the header from now on. */
+  private void makeRoom(int count) {
+    room = Math.min(count + count / 4, MOST_TOGETHER / communicator.size());
+    sent = new long[HEADER + room];
+    received = new long[sent.length * communicator.size()];
+  }
+
+  private float[] dense(SparseRows own, int count) {
     int width = own.width();
     float[] elements = own.elements();
-    float[] dense = new float[union.length * width];
-    for (int i = 0; i < own.indices().length; i++) {
-      int row = Arrays.binarySearch(union, own.indices()[i]);
-      for (int k = 0; k < width; k++) {
-        dense[row * width + k] += elements[i * width + k];
+    float[] dense = new float[count * width];
+    int[] table = rows.table();
+    int starts = own.indices().length;
+    for (int row = 0; row < count; row++) {
+      for (int i = table[starts + row]; i < table[starts + row + 1]; i++) {
+        int from = table[i] * width;
+        for (int k = 0; k < width; k++) {
+          dense[row * width + k] += elements[from + k];
+        }
       }
     }
     return dense;
   }
 
-  private static MismatchedCallException different(List<byte[]> all, int rank) {
+  private MismatchedCallException different(int block) {
     StringBuilder text =
         new StringBuilder("the ranks average rows of different tables, rank=")
-            .append(rank)
+            .append(communicator.rank())
             .append(':');
-    for (int peer = 0; peer < all.size(); peer++) {
-      ByteBuffer header = ByteBuffer.wrap(all.get(peer));
+    for (int peer = 0; peer < communicator.size(); peer++) {
       text.append("\n  rank ")
           .append(peer)
           .append(": tableRows=")
-          .append(header.getLong())
+          .append(received[peer * block])
           .append(", width=")
-          .append(header.getLong());
+          .append(received[peer * block + 1]);
     }
     return new MismatchedCallException(text.toString());
   }
