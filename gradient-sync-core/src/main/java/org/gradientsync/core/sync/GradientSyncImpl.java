@@ -61,7 +61,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     device = choice.device();
     programCommunicator = communicator;
     communicator.beforeEachCall(order::awaitThread);
-    sparse = new SparseAverages(communicator);
+    sparse = new SparseAverages(this, choice);
     unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
@@ -123,10 +123,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   public SparseRows average(SparseRows rows) {
     Objects.requireNonNull(rows, "rows");
     order.awaitTurn();
-    SparseRows[] union = new SparseRows[1];
-    communicator.compose(Origin.AVERAGE_ROWS, () -> union[0] = sparse.union(rows));
-    arrays.average(union[0].elements());
-    return union[0];
+    return sparse.average(rows);
   }
 
   @Override
@@ -345,8 +342,8 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
    * @param kept the device that another sync goes on to use, or null
    */
   void closeExcept(BackendDevice kept) {
-    // In this order: calls hold the arrays' lock first.
-    Resources.closeAll(() -> closeOwn(kept), arrays);
+    // In this order: calls hold the locks of arrays and rows first.
+    Resources.closeAll(() -> closeOwn(kept), arrays, sparse);
   }
 
   private void closeOwn(BackendDevice kept) {

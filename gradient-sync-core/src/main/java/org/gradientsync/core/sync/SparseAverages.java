@@ -1,19 +1,34 @@
 package org.gradientsync.core.sync;
 
+import java.nio.IntBuffer;
 import java.nio.LongBuffer;
-import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.SparseRows;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.core.selection.Selection;
+import org.gradientsync.spi.AbstractDeviceBuffer;
+import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 
 /**
- * Averages rows of tables: all ranks learn which rows any of them has, and average a dense array of
- * these. So each element has the bits that it has in the average of the whole table.
+ * Averages rows of tables: all ranks learn which rows any of them has, and average a dense buffer
+ * of these. So each element has the bits that it has in the average of the whole table.
  */
-final class SparseAverages {
+final class SparseAverages implements AutoCloseable {
   private static final int HEADER = 3; // the size of the table, and the number of a rank's rows
   private static final int MOST_TOGETHER = 1 << 17; // indices of all ranks in one call
 
-  private final Communicator communicator;
+  private final GradientSync sync;
+  private final GroupCommunicator communicator;
+  private final BackendDevice device;
+  private final CollectiveArguments arguments;
+  private final KeptBuffers given;
+  private final KeptBuffers tables;
+  private final KeptBuffers sums;
   private final RowUnion rows = new RowUnion();
   private long[] sent = new long[HEADER];
   private long[] received;
@@ -21,25 +36,73 @@ final class SparseAverages {
   /** How many indices travel with the header; the same on all ranks. */
   private int room;
 
-  SparseAverages(Communicator communicator) {
-    this.communicator = communicator;
+  SparseAverages(GradientSync sync, Selection.Choice choice) {
+    this.sync = sync;
+    communicator = choice.communicator();
+    device = choice.device();
+    arguments = new CollectiveArguments(choice.group().ranks(), device);
+    given = new KeptBuffers(sync, DataType.FLOAT32);
+    tables = new KeptBuffers(sync, DataType.INT32);
+    sums = new KeptBuffers(sync, DataType.FLOAT32);
     received = new long[HEADER * communicator.size()];
   }
 
-  /** The rows that any rank has, in ascending order, with this rank's elements. Collective. */
-  synchronized SparseRows union(SparseRows own) {
-    long[] union = exchange(own);
-    if ((long) union.length * own.width() > Integer.MAX_VALUE - 8) {
+  /**
+   * The rows that any rank has, in ascending order, with their averages, which are where this
+   * rank's rows are. Collective.
+   */
+  synchronized SparseRows average(SparseRows own) {
+    requireUsable(own);
+    int width = own.width();
+    long[][] all = new long[1][];
+    communicator.compose(Origin.AVERAGE_ROWS, () -> all[0] = exchange(own));
+    long[] union = all[0];
+    if ((long) union.length * width > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
           "the rows of all ranks do not fit an array: rows="
               + union.length
               + ", width="
-              + own.width()
+              + width
               + ", rank="
               + communicator.rank()
               + "; average them in several parts, or the whole table");
     }
-    return new SparseRows(own.tableRows(), own.width(), union, dense(own, union.length));
+    int count = own.indices().length;
+    DeviceBuffer source = own.buffer();
+    if (source == null) {
+      source = given.part(count * width);
+      source.copyFrom(own.elements());
+    }
+    DeviceBuffer table = tables.part(count + union.length + 1);
+    ((AbstractDeviceBuffer) table)
+        .copyFromUnintercepted(IntBuffer.wrap(rows.table(), 0, count + union.length + 1));
+    DeviceBuffer padded = sums.padded(union.length * width);
+    DeviceBuffer sum = padded.slice(0, (long) union.length * width);
+    device.sumRows(source, table, width, sum);
+    sync.average(padded);
+    if (own.buffer() != null) {
+      return new SparseRows(own.tableRows(), width, union, sum);
+    }
+    float[] elements = new float[union.length * width];
+    sum.copyTo(elements);
+    return new SparseRows(own.tableRows(), width, union, elements);
+  }
+
+  /** Throws if rows in a buffer cannot be averaged. */
+  private void requireUsable(SparseRows own) {
+    DeviceBuffer buffer = own.buffer();
+    if (buffer == null) {
+      return;
+    }
+    arguments.requireOwn(buffer);
+    if (device.streamOf(buffer) != device.stream() || sums.overlap(buffer)) {
+      throw new IllegalArgumentException(
+          "rows must be on the device's own stream, and no earlier average: buffer="
+              + buffer
+              + ", rank="
+              + communicator.rank()
+              + "; copy them to a buffer of your own");
+    }
   }
 
   /**
@@ -98,23 +161,6 @@ final class SparseAverages {
     received = new long[sent.length * communicator.size()];
   }
 
-  private float[] dense(SparseRows own, int count) {
-    int width = own.width();
-    float[] elements = own.elements();
-    float[] dense = new float[count * width];
-    int[] table = rows.table();
-    int starts = own.indices().length;
-    for (int row = 0; row < count; row++) {
-      for (int i = table[starts + row]; i < table[starts + row + 1]; i++) {
-        int from = table[i] * width;
-        for (int k = 0; k < width; k++) {
-          dense[row * width + k] += elements[from + k];
-        }
-      }
-    }
-    return dense;
-  }
-
   private MismatchedCallException different(int block) {
     StringBuilder text =
         new StringBuilder("the ranks average rows of different tables, rank=")
@@ -129,5 +175,10 @@ final class SparseAverages {
           .append(received[peer * block + 1]);
     }
     return new MismatchedCallException(text.toString());
+  }
+
+  @Override
+  public synchronized void close() {
+    Resources.closeAll(given, tables, sums);
   }
 }
