@@ -20,15 +20,18 @@ final class HostRows {
     float[] row = new float[width];
     FloatBuffer read = FloatBuffer.wrap(row);
     FloatBuffer written = FloatBuffer.wrap(sums);
-    IntBuffer number = IntBuffer.allocate(1);
+    int[] numbers = new int[most]; // grows if rows are the sums of many
     for (long first = 0; first < rows; first += most) {
       int some = (int) Math.min(most, rows - first);
       table.read(sources + first, IntBuffer.wrap(starts), 0, some + 1);
+      int begin = starts[0];
+      int count = starts[some] - begin;
+      numbers = count > numbers.length ? new int[count] : numbers;
+      table.read(begin, IntBuffer.wrap(numbers), 0, count);
       Arrays.fill(sums, 0);
       for (int r = 0; r < some; r++) {
         for (int i = starts[r]; i < starts[r + 1]; i++) {
-          table.read(i, number, 0, 1);
-          source.read((long) number.get(0) * width, read, 0, width);
+          source.read((long) numbers[i - begin] * width, read, 0, width);
           for (int k = 0; k < width; k++) {
             sums[r * width + k] += row[k];
           }
