@@ -11,7 +11,6 @@ import org.junit.jupiter.api.Test;
 
 class RowUnionTest {
   private static final int RANKS = 3;
-  private static final int PADDING = 2; // before each rank's indices, and never a row
 
   @Test
   void findsWhatSortingFinds() {
@@ -24,21 +23,23 @@ class RowUnionTest {
           ranks[rank] = random.longs(random.nextInt(most), 0, tableRows).toArray();
         }
         for (int rank = 0; rank < RANKS; rank++) {
-          requireFound(union, ranks, rank);
+          requireFound(union, ranks, rank, 0);
+          requireFound(union, ranks, rank, 2);
         }
       }
     }
   }
 
-  private static void requireFound(RowUnion union, long[][] ranks, int rank) {
+  /** Before each rank's indices is some padding, which is never a row. */
+  private static void requireFound(RowUnion union, long[][] ranks, int rank, int padding) {
     int total = Arrays.stream(ranks).mapToInt(indices -> indices.length).sum();
-    long[] all = new long[total + RANKS * PADDING];
+    long[] all = new long[total + RANKS * padding];
     Arrays.fill(all, -1);
     int at = 0;
     int mine = 0;
     union.begin(total);
     for (int peer = 0; peer < RANKS; peer++) {
-      at += PADDING;
+      at += padding;
       mine = peer == rank ? at : mine;
       System.arraycopy(ranks[peer], 0, all, at, ranks[peer].length);
       union.add(at, ranks[peer].length);
