@@ -69,6 +69,7 @@ public final class ReduceKernel implements AutoCloseable {
       toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
     }
     sumRows = api.function(module, "sum_rows");
+    api.blocksPerSm(sumRows, FlatLaunch.THREADS); // loads it now, not while averages run
   }
 
   public static void requireRanks(int ranks) {
