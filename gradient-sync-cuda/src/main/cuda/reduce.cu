@@ -1,4 +1,5 @@
-// Reduces the ranks' contributions element by element, in rank order, with the bits that ReduceOp promises.
+// Reduces the ranks' contributions element by element, in rank order, with the bits that ReduceOp promises; converts; and
+// adds up rows.
 
 #include "arithmetic.cuh"
 
@@ -91,3 +92,20 @@ CONVERT(FLOAT32, Plain<float>, FLOAT16, Half)
 CONVERT(FLOAT32, Plain<float>, BFLOAT16, Brain)
 CONVERT(FLOAT16, Half, FLOAT32, Plain<float>)
 CONVERT(BFLOAT16, Brain, FLOAT32, Plain<float>)
+
+// Adds up rows. The sources are the rows, the numbers of those to add, and where each sum's begin; `ranks` is their width.
+extern "C" __global__ void __launch_bounds__(512) sum_rows(const __grid_constant__ Arguments a) {
+  const float* rows = static_cast<const float*>(a.sources[0]);
+  const int* numbers = static_cast<const int*>(a.sources[1]);
+  const int* starts = static_cast<const int*>(a.sources[2]);
+  long long stride = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
+    long long row = i / a.ranks;
+    long long column = i - row * a.ranks;
+    float sum = 0;
+    for (int k = starts[row]; k < starts[row + 1]; k++) {
+      sum = add(sum, rows[(long long)numbers[k] * a.ranks + column]);
+    }
+    static_cast<float*>(a.target)[i] = sum;
+  }
+}

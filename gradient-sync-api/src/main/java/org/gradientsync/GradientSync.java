@@ -166,12 +166,14 @@ public abstract class GradientSync implements AutoCloseable {
    * Averages rows of a table of which each rank has some, such as the gradients of an embedding. A
    * row that a rank does not have counts as zeros there. The result has the rows that any rank has,
    * with the bits of the average of the whole table in rank order, without moving the rest: the
-   * indices of all ranks, and an average of these rows. Works in host memory, whatever the device.
-   * Collective.
+   * host exchanges and sorts the indices of all ranks, the device averages these rows. Collective.
    *
    * @param rows this rank's; another number on each rank, or none; does not change
-   * @return new rows, the same on all ranks, each once, in ascending order
-   * @throws IllegalArgumentException if the rows of all ranks together do not fit an array
+   * @return the same rows on all ranks, each once, in ascending order. If the given ones are in a
+   *     buffer, so are these: in one that the next average of rows writes, and that this sync
+   *     closes; the call then returns before the work is done, as with a buffer
+   * @throws IllegalArgumentException if the rows of all ranks together do not fit an array, or a
+   *     buffer belongs to another sync or stream
    * @throws MismatchedCallException on every rank if their tables have different sizes, or other
    *     ranks make another call
    * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}

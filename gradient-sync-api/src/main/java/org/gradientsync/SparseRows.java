@@ -11,7 +11,8 @@ public final class SparseRows {
   private final long tableRows;
   private final int width;
   private final long[] indices;
-  private final float[] elements;
+  private final float[] elements; // or null
+  private final DeviceBuffer buffer; // or null
 
   /**
    * Creates rows.
@@ -25,11 +26,36 @@ public final class SparseRows {
    *     {@code indices.length * width} elements
    */
   public SparseRows(long tableRows, int width, long[] indices, float[] elements) {
+    this(tableRows, width, indices, Objects.requireNonNull(elements, "elements"), null);
+  }
+
+  /**
+   * Creates rows on the device, whose average is there, too.
+   *
+   * @param tableRows the number of rows of the whole table, 0 or more
+   * @param width the number of elements of a row, 1 or more
+   * @param indices the number of each row in the table, as above
+   * @param buffer the elements of these rows, FLOAT32, one row after the other; kept, not copied;
+   *     of the sync that averages them, and of its device's own stream
+   * @throws IllegalArgumentException if an index is not below {@code tableRows}, there are not
+   *     {@code indices.length * width} elements, or they have another type
+   */
+  public SparseRows(long tableRows, int width, long[] indices, DeviceBuffer buffer) {
+    this(tableRows, width, indices, null, Objects.requireNonNull(buffer, "buffer"));
+    if (buffer.type() != DataType.FLOAT32) {
+      throw new IllegalArgumentException("rows must be FLOAT32: buffer=" + buffer);
+    }
+  }
+
+  private SparseRows(
+      long tableRows, int width, long[] indices, float[] elements, DeviceBuffer buffer) {
     this.tableRows = tableRows;
     this.width = width;
     this.indices = Objects.requireNonNull(indices, "indices");
-    this.elements = Objects.requireNonNull(elements, "elements");
-    if (tableRows < 0 || width < 1 || (long) indices.length * width != elements.length) {
+    this.elements = elements;
+    this.buffer = buffer;
+    long count = buffer == null ? elements.length : buffer.count();
+    if (tableRows < 0 || width < 1 || (long) indices.length * width != count) {
       throw new IllegalArgumentException(
           "not rows of a table: tableRows="
               + tableRows
@@ -38,7 +64,7 @@ public final class SparseRows {
               + ", indices="
               + indices.length
               + ", elements="
-              + elements.length
+              + count
               + "; give width elements for each index");
     }
     for (int i = 0; i < indices.length; i++) {
@@ -85,10 +111,20 @@ public final class SparseRows {
   /**
    * The elements, one row after the other.
    *
-   * @return not a copy; {@code indices().length * width()} elements
+   * @return not a copy; {@code indices().length * width()} elements; null if they are in a {@link
+   *     #buffer}
    */
   public float[] elements() {
     return elements;
+  }
+
+  /**
+   * The elements on the device, one row after the other.
+   *
+   * @return {@code indices().length * width()} elements; null if they are in an array
+   */
+  public DeviceBuffer buffer() {
+    return buffer;
   }
 
   @Override

@@ -306,6 +306,50 @@ public interface BackendDevice extends Device, AutoCloseable {
   void addScaled(double factor, DeviceBuffer x, DeviceBuffer y);
 
   /**
+   * Adds up rows: each row of the target becomes the sum of some rows of the source, one after the
+   * other in the table's order from 0 on, each sum rounded; 0 if there are none. Ordered on the
+   * target's stream; it may return before the work is done.
+   *
+   * @param source rows of {@code width} elements, FLOAT32
+   * @param table INT32: the numbers of all rows of the source, those of the target's first row
+   *     first; then for each row of the target how many of these come before its own; at the end
+   *     how many there are. Not checked
+   * @param width the number of elements of a row, 1 or more
+   * @param target rows of {@code width} elements, FLOAT32; must not overlap the source
+   * @throws IllegalArgumentException if the counts or types do not match
+   */
+  void sumRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target);
+
+  /**
+   * Throws if {@link #sumRows} does not support the arguments.
+   *
+   * @param source the rows to add up
+   * @param table the numbers of these rows
+   * @param width the number of elements of a row
+   * @param target receives the sums
+   * @throws IllegalArgumentException if the counts or types do not match
+   */
+  static void requireRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target) {
+    if (source.type() != DataType.FLOAT32
+        || table.type() != DataType.INT32
+        || target.type() != DataType.FLOAT32
+        || width < 1
+        || source.count() % width != 0
+        || target.count() % width != 0
+        || table.count() != source.count() / width + target.count() / width + 1) {
+      throw new IllegalArgumentException(
+          "rows, or their table, do not fit: source="
+              + source
+              + ", table="
+              + table
+              + ", width="
+              + width
+              + ", target="
+              + target);
+    }
+  }
+
+  /**
    * What computes {@link #multiply} and {@link #addScaled}, with its version and hardware. Devices
    * that return the same text get the same bits for the same elements. May load a library, after
    * the work enqueued on the buffer's stream is done.

@@ -388,6 +388,25 @@ public final class CudaDevice implements BackendDevice {
   }
 
   @Override
+  public void sumRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target) {
+    BackendDevice.requireRows(source, table, width, target);
+    if (target.count() > 0) {
+      CudaBuffer to = (CudaBuffer) target;
+      long rows = source.count() / width;
+      gpu.kernels()
+          .reduce()
+          .sumRows(
+              ((CudaBuffer) source).address(),
+              ((CudaBuffer) table).address(),
+              rows,
+              width,
+              to.address(),
+              to.count(),
+              streamFor(to));
+    }
+  }
+
+  @Override
   public String products(DeviceBuffer buffer) {
     return gpu.blas().isAvailable()
         ? gpu.blas().name(((CudaBuffer) buffer).stream().driver())

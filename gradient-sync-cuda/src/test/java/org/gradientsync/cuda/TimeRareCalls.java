@@ -116,6 +116,8 @@ final class TimeRareCalls {
     DeviceBuffer table = floats(tableRows * 8);
     Map<String, Runnable> calls = new LinkedHashMap<>();
     calls.put("sparse, 4096 rows a rank", () -> sync.average(rows));
+    SparseRows onDevice = new SparseRows(tableRows, 8, indices, floats(indices.length * 8));
+    calls.put("sparse, rows in a buffer", () -> sync.average(onDevice));
     calls.put("dense, on the device", () -> sync.average(table));
     time(tableRows + " x 8", calls);
     close();

@@ -263,6 +263,12 @@ public final class HostDevice implements BackendDevice {
   }
 
   @Override
+  public void sumRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target) {
+    BackendDevice.requireRows(source, table, width, target);
+    HostRows.sum((HostBuffer) source, (HostBuffer) table, width, (HostBuffer) target);
+  }
+
+  @Override
   public String products(DeviceBuffer buffer) {
     return HostProducts.NAME;
   }

@@ -16,8 +16,9 @@
  * {@link org.gradientsync.core.host.DoubleAccumulator}, {@link
  * org.gradientsync.core.host.IntAccumulator}, {@link org.gradientsync.core.host.LongAccumulator}.
  * {@link org.gradientsync.core.host.HostPieces} adds squares and scales in a fixed order, {@link
- * org.gradientsync.core.host.FiniteScan} looks for NaN and infinities, {@link
- * org.gradientsync.core.host.Denormals} checks that the processor keeps small numbers.
+ * org.gradientsync.core.host.HostRows} adds up rows, {@link org.gradientsync.core.host.FiniteScan}
+ * looks for NaN and infinities, {@link org.gradientsync.core.host.Denormals} checks that the
+ * processor keeps small numbers.
  *
  * <p>{@link org.gradientsync.core.host.FreeMemory}, {@link org.gradientsync.core.host.CgroupMemory}
  * and {@link org.gradientsync.core.host.MappingLimit} refuse an allocation that Linux would answer

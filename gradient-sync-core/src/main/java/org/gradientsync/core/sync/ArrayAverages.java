@@ -7,31 +7,25 @@ import java.util.function.BiConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
-import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Unclosed;
 
-/**
- * Averages the program's arrays through buffers on the device. A buffer is kept for each size in
- * use: a number of elements of which only the first three bits may be set, so that it is at most a
- * quarter more than the length of an array, and all buffers of a type together have at most 6.5
- * times the elements of the longest array.
- */
+/** Averages the program's arrays through buffers on the device. */
 final class ArrayAverages implements AutoCloseable {
-  private static final int SIZES = 4 * Integer.SIZE;
   private static final int MAX_PACKED = 16_000_000; // elements
 
   private final GradientSync sync;
-  private final DeviceBuffer[] floats = new DeviceBuffer[SIZES];
-  private final DeviceBuffer[] doubles = new DeviceBuffer[SIZES];
+  private final KeptBuffers floats;
+  private final KeptBuffers doubles;
   private FloatBuffer packed; // or null
 
   ArrayAverages(GradientSync sync) {
     this.sync = sync;
+    floats = new KeptBuffers(sync, DataType.FLOAT32);
+    doubles = new KeptBuffers(sync, DataType.FLOAT64);
   }
 
   synchronized void average(float[] array) {
-    DeviceBuffer buffer = buffer(floats, DataType.FLOAT32, array.length);
+    DeviceBuffer buffer = floats.padded(array.length);
     buffer.copyFrom(array);
     sync.average(buffer);
     buffer.copyTo(array);
@@ -55,7 +49,7 @@ final class ArrayAverages implements AutoCloseable {
   }
 
   private void averagePacked(List<float[]> arrays, int count) {
-    DeviceBuffer buffer = buffer(floats, DataType.FLOAT32, count);
+    DeviceBuffer buffer = floats.padded(count);
     int[] lengths = arrays.stream().mapToInt(array -> array.length).toArray();
     buffer.named(lengths.length + " arrays #" + Integer.toHexString(Arrays.hashCode(lengths)));
     try {
@@ -94,30 +88,14 @@ final class ArrayAverages implements AutoCloseable {
   }
 
   synchronized void average(double[] array) {
-    DeviceBuffer buffer = buffer(doubles, DataType.FLOAT64, array.length);
+    DeviceBuffer buffer = doubles.padded(array.length);
     buffer.copyFrom(array);
     sync.average(buffer);
     buffer.copyTo(array);
   }
 
-  private DeviceBuffer buffer(DeviceBuffer[] buffers, DataType type, int length) {
-    int below = Integer.highestOneBit(Math.max(0, length - 1)); // a power of two below the length
-    int step = Math.max(1, below / 4);
-    int steps = (int) ((length + step - 1L) / step);
-    int size = below < 4 ? length : 4 * Integer.numberOfTrailingZeros(below) + steps - 4;
-    if (buffers[size] == null) {
-      buffers[size] = Unclosed.exempt(sync.allocate(type, (long) steps * step));
-    }
-    ((AbstractDeviceBuffer) buffers[size]).use(length);
-    return buffers[size];
-  }
-
   @Override
   public synchronized void close() {
-    Resources.closeAll(
-        () -> Resources.closeAll(Arrays.asList(floats)),
-        () -> Resources.closeAll(Arrays.asList(doubles)));
-    Arrays.fill(floats, null);
-    Arrays.fill(doubles, null);
+    Resources.closeAll(floats, doubles);
   }
 }

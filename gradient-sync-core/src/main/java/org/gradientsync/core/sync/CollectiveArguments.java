@@ -165,7 +165,8 @@ final class CollectiveArguments {
     return total;
   }
 
-  private void requireOwn(DeviceBuffer buffer) {
+  /** Throws if a buffer belongs to another sync, or is closed. There may be none. */
+  void requireOwn(DeviceBuffer buffer) {
     if (buffer == null) {
       return;
     }

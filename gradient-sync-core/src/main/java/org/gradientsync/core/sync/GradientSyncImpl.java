@@ -41,6 +41,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private final GradientSyncImpl parent; // or null; it owns the device
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
   private final ArrayAverages arrays = new ArrayAverages(this);
+  private final SparseAverages sparse;
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private volatile boolean stopRequested;
@@ -60,6 +61,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     device = choice.device();
     programCommunicator = communicator;
     communicator.beforeEachCall(order::awaitThread);
+    sparse = new SparseAverages(this, choice);
     unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
@@ -121,11 +123,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   public SparseRows average(SparseRows rows) {
     Objects.requireNonNull(rows, "rows");
     order.awaitTurn();
-    SparseRows[] union = new SparseRows[1];
-    communicator.compose(
-        Origin.AVERAGE_ROWS, () -> union[0] = SparseAverages.union(communicator, rows));
-    arrays.average(union[0].elements());
-    return union[0];
+    return sparse.average(rows);
   }
 
   @Override
@@ -344,8 +342,8 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
    * @param kept the device that another sync goes on to use, or null
    */
   void closeExcept(BackendDevice kept) {
-    // In this order: calls hold the arrays' lock first.
-    Resources.closeAll(() -> closeOwn(kept), arrays);
+    // In this order: calls hold the locks of arrays and rows first.
+    Resources.closeAll(() -> closeOwn(kept), arrays, sparse);
   }
 
   private void closeOwn(BackendDevice kept) {

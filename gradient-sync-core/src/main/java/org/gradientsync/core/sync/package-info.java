@@ -14,9 +14,10 @@
  *
  * <p>Some calls are made of others. {@link org.gradientsync.core.sync.UnequalBlocks} makes messages
  * and reductions of a call whose blocks differ in length. {@link
- * org.gradientsync.core.sync.ArrayAverages} averages the program's arrays by way of buffers that it
- * keeps, and {@link org.gradientsync.core.sync.SparseAverages} the rows of a table that any rank
- * has. {@link org.gradientsync.core.sync.PendingAverages} run in the background.
+ * org.gradientsync.core.sync.ArrayAverages} averages the program's arrays by way of {@link
+ * org.gradientsync.core.sync.KeptBuffers}, and {@link org.gradientsync.core.sync.SparseAverages}
+ * the rows of a table that any rank has, which {@link org.gradientsync.core.sync.RowUnion} finds.
+ * {@link org.gradientsync.core.sync.PendingAverages} run in the background.
  *
  * <p>{@link org.gradientsync.core.sync.CallGroup} collects the calls of a {@code grouped} block and
  * runs them at once; {@link org.gradientsync.core.sync.CallGroups} keeps those that come again.

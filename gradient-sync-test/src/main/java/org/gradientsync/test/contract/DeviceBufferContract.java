@@ -15,6 +15,7 @@ import java.nio.IntBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -22,6 +23,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests what the buffers of every device promise. */
@@ -331,6 +333,66 @@ public abstract class DeviceBufferContract {
       assertRefused(() -> device.addScaled(1, halves, halves), "x=");
     }
     assertEquals(1, productsOf().lines().count());
+  }
+
+  /** Some rows of none, some of several; as many elements as a device may take in pieces. */
+  @ParameterizedTest
+  @CsvSource({"1, 1", "3, 5", "1000, 3", "9000, 8", "3, 20000"})
+  void addsUpRowsInTheTablesOrder(int rows, int width) {
+    Random random = new Random(rows);
+    int[][] numbers = new int[rows][];
+    int sources = 0;
+    for (int row = 0; row < rows; row++) {
+      numbers[row] = new int[Math.max(0, random.nextInt(6) - 2)];
+      sources += numbers[row].length;
+    }
+    int[] table = new int[sources + rows + 1];
+    float[] values = new float[sources * width];
+    float[] expected = new float[rows * width];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = i % 5 == 0 ? -0f : (float) random.nextGaussian();
+    }
+    int at = 0;
+    for (int row = 0; row < rows; row++) {
+      table[sources + row] = at;
+      for (int i = 0; i < numbers[row].length; i++, at++) {
+        table[at] = sources - 1 - at; // the last row first
+        for (int k = 0; k < width; k++) {
+          expected[row * width + k] += values[table[at] * width + k];
+        }
+      }
+    }
+    table[sources + rows] = at;
+    try (DeviceBuffer from = device.allocate(DataType.FLOAT32, values.length + 1);
+        DeviceBuffer order = device.allocate(DataType.INT32, table.length);
+        DeviceBuffer sums = device.allocate(DataType.FLOAT32, expected.length + 2)) {
+      Doubles.fill(sums, 7);
+      from.slice(1, values.length).copyFrom(values);
+      order.copyFrom(table);
+      device.sumRows(from.slice(1, values.length), order, width, sums.slice(1, expected.length));
+      float[] found = new float[expected.length + 2];
+      sums.copyTo(found);
+      for (int i = 0; i < expected.length; i++) {
+        assertEquals(Float.floatToRawIntBits(expected[i]), Float.floatToRawIntBits(found[i + 1]));
+      }
+      assertEquals(7, found[0]);
+      assertEquals(7, found[expected.length + 1]);
+    }
+  }
+
+  @Test
+  void refusesRowsThatDoNotFit() {
+    try (DeviceBuffer six = device.allocate(DataType.FLOAT32, 6);
+        DeviceBuffer four = device.allocate(DataType.FLOAT32, 4);
+        DeviceBuffer table = device.allocate(DataType.INT32, 6)) {
+      device.sumRows(six, table, 2, four); // 3 rows, 2 sums
+      assertRefused(() -> device.sumRows(six, table, 3, four), "width=3");
+      assertRefused(() -> device.sumRows(six, table, 0, four), "width=0");
+      assertRefused(() -> device.sumRows(six, table, 1, four), "width=1");
+      assertRefused(() -> device.sumRows(six, six, 2, four), "table=");
+      assertRefused(() -> device.sumRows(table, table, 2, four), "source=");
+      assertRefused(() -> device.sumRows(six, table, 2, table), "target=");
+    }
   }
 
   private void assertMultiplyRefused(

@@ -307,20 +307,15 @@ public abstract class ReducerContract {
                 SparseRows average =
                     sync.average(new SparseRows(table[0], width, indices, elements));
                 sync.average(whole);
-                int at = 0;
-                for (int row = 0; row < table[0]; row++) {
-                  if (has[row]) {
-                    assertEquals(row, average.indices()[at]);
-                    for (int k = 0; k < width; k++) {
-                      assertEquals(
-                          Float.floatToRawIntBits(whole[row * width + k]),
-                          Float.floatToRawIntBits(average.elements()[at * width + k]));
-                    }
-                    at++;
-                  }
+                float[] found = average.elements();
+                requireRows(has, whole, average.indices(), found);
+                try (DeviceBuffer rows = sync.allocate(DataType.FLOAT32, elements.length)) {
+                  rows.copyFrom(elements);
+                  average = sync.average(new SparseRows(table[0], width, indices, rows));
+                  Arrays.fill(found, Float.NaN);
+                  average.buffer().copyTo(found);
+                  requireRows(has, whole, average.indices(), found);
                 }
-                assertEquals(at, average.indices().length);
-                assertEquals(at * width, average.elements().length);
               }
               SparseRows none = new SparseRows(5, 2 + sync.rank() % 2, new long[0], new float[0]);
               if (ranks > 1) {
@@ -330,8 +325,43 @@ public abstract class ReducerContract {
                     "rank 1: tableRows=5, width=3");
               }
               assertThrows(NullPointerException.class, () -> sync.average((SparseRows) null));
+              requireRowsRefused(sync);
               sync.barrier();
             });
+  }
+
+  private static void requireRows(
+      boolean[] expected, float[] table, long[] indices, float[] elements) {
+    int width = expected.length == 0 ? 1 : table.length / expected.length;
+    int at = 0;
+    for (int row = 0; row < expected.length; row++) {
+      if (expected[row]) {
+        assertEquals(row, indices[at]);
+        for (int k = 0; k < width; k++) {
+          assertEquals(
+              Float.floatToRawIntBits(table[row * width + k]),
+              Float.floatToRawIntBits(elements[at * width + k]));
+        }
+        at++;
+      }
+    }
+    assertEquals(at, indices.length);
+    assertEquals(at * width, elements.length);
+  }
+
+  /** Rows in buffers that cannot be averaged, on all ranks. */
+  private static void requireRowsRefused(GradientSync sync) {
+    long[] index = {0};
+    DeviceBuffer row = sync.allocate(DataType.FLOAT32, 2);
+    SparseRows rows = new SparseRows(3, 2, index, row);
+    DeviceBuffer earlier = sync.average(rows).buffer();
+    SparseRows again = new SparseRows(3, 2, index, earlier);
+    assertThrows(IllegalArgumentException.class, () -> sync.average(again));
+    row.close();
+    assertThrows(IllegalStateException.class, () -> sync.average(rows));
+    try (DeviceBuffer doubles = sync.allocate(DataType.FLOAT64, 2)) {
+      assertThrows(IllegalArgumentException.class, () -> new SparseRows(3, 2, index, doubles));
+    }
   }
 
   private static List<long[]> indicesOf(GradientSync sync, long[] own) {

@@ -236,7 +236,10 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** Averages some rows of a table, another number on each rank, and the whole table. */
+  /**
+   * Averages some rows of a table, another number on each rank, from an array and from a buffer,
+   * and the whole table.
+   */
   private void sparseRows() {
     if (open.isEmpty()) {
       open();
@@ -253,6 +256,12 @@ final class Soak implements AutoCloseable {
       table[(int) indices[i / width] * width + i % width] += elements[i];
     }
     SparseRows average = sync.average(new SparseRows(rows, width, indices, elements));
+    float[] again = new float[average.elements().length];
+    try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, elements.length)) {
+      buffer.copyFrom(elements);
+      sync.average(new SparseRows(rows, width, indices, buffer)).buffer().copyTo(again);
+    }
+    require(Arrays.equals(average.elements(), again), "another average in a buffer");
     sync.average(table);
     float[] found = new float[table.length];
     for (int i = 0; i < average.elements().length; i++) {

@@ -11,7 +11,7 @@ import org.gradientsync.core.backend.HostBuffers;
  * threads. The caller holds a lock.
  */
 final class FlatLaunch {
-  private static final int THREADS = 512;
+  static final int THREADS = 512;
   private static final int BLOCKS_PER_SM = 4;
 
   private final CudaApi api;

@@ -7,7 +7,10 @@ import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.Resources;
 
-/** The kernels of {@code reduce.cu}, which reduce (one per type and operation) and convert. */
+/**
+ * The kernels of {@code reduce.cu}, which reduce (one per type and operation), convert, and add up
+ * rows.
+ */
 public final class ReduceKernel implements AutoCloseable {
   /** The same number as in reduce.cu. */
   static final int MAX_RANKS = 256;
@@ -27,6 +30,7 @@ public final class ReduceKernel implements AutoCloseable {
   private final CUfunction[][] finish = functions();
   private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
   private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
+  private CUfunction sumRows;
   private final FlatLaunch kernel;
 
   ReduceKernel(CudaApi api, int ordinal) {
@@ -64,6 +68,8 @@ public final class ReduceKernel implements AutoCloseable {
       fromFloat[half.ordinal()] = api.function(module, "convert_FLOAT32_" + half);
       toFloat[half.ordinal()] = api.function(module, "convert_" + half + "_FLOAT32");
     }
+    sumRows = api.function(module, "sum_rows");
+    api.blocksPerSm(sumRows, FlatLaunch.THREADS); // loads it now, not while averages run
   }
 
   public static void requireRanks(int ranks) {
@@ -131,6 +137,23 @@ public final class ReduceKernel implements AutoCloseable {
     CUfunction function =
         from == DataType.FLOAT32 ? fromFloat[to.ordinal()] : toFloat[from.ordinal()];
     launch(function, target, count, stream);
+  }
+
+  /**
+   * Enqueues a sum of rows.
+   *
+   * @param rows how many rows the source has
+   * @param count how many elements the target has
+   */
+  public synchronized void sumRows(
+      long source, long table, long rows, int width, long target, long count, CUstream stream) {
+    kernel
+        .struct()
+        .putLong(0, source)
+        .putLong(Long.BYTES, table)
+        .putLong(2 * Long.BYTES, table + rows * Integer.BYTES)
+        .putInt(RANKS, width);
+    launch(sumRows, target, count, stream);
   }
 
   /** Enqueues a kernel that does nothing. */
