@@ -18,10 +18,8 @@ template <bool CHECK_FINITE> __device__ __forceinline__ void leave_together(Call
   call.finish<CHECK_FINITE>();
 }
 
-// Does the work of a call when all ranks have come to it, and leaves when all others have done theirs. With READ the others read
-// what this rank's stream has written before.
-template <bool READ, class Work> __device__ __forceinline__ void between_barriers(const Arguments& a, Work work) {
-  if (READ && blockIdx.x == 0) fence(); // who sees this rank's header sees its input
+// Does the work of a call when all ranks have come to it, and leaves when all others have done theirs.
+template <class Work> __device__ __forceinline__ void between_barriers(const Arguments& a, Work work) {
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
   if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {

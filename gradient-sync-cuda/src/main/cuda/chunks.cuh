@@ -1,4 +1,4 @@
-// stream, stream_few_ctas and staged: what goes in chunks.
+// stream, stream_few_ctas, staged and stream_blocks: what goes in chunks.
 
 #pragma once
 
@@ -23,13 +23,14 @@ __device__ __forceinline__ void barrier_come(int barrier) {
 }
 
 // A block's part of a chunk: one batch of vectors after the other, which lie between those of the other blocks. A worker
-// has BATCH vectors in flight.
-template <class F, int FAMILY, int BATCH> struct Tile {
+// has BATCH vectors in flight. With BLOCKS each owner has a block of `count` elements, which lies in `buffers`, of none if it is
+// 0; otherwise a shard of one buffer.
+template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
   using V = Vector<F, FAMILY>;
   static constexpr int SIZE = WORKERS * BATCH; // of a batch
   const Arguments& a;
   long long vectors = (a.count + V::SIZE - 1) / V::SIZE;
-  long long shard = (vectors + a.ranks - 1) / a.ranks;
+  long long shard = BLOCKS ? vectors : (vectors + a.ranks - 1) / a.ranks;
   long long stride = (long long)SIZE * gridDim.x; // from one batch of a block to its next
   long long chunk = stride * a.batches;
   int place = (threadIdx.x & ~31) + V::place(threadIdx.x & 31); // of this thread's first vector in a batch
@@ -38,7 +39,8 @@ template <class F, int FAMILY, int BATCH> struct Tile {
   __device__ __forceinline__ explicit Tile(const Arguments& arguments) : a(arguments) {}
 
   __device__ __forceinline__ int chunks() const { return (int)((shard + chunk - 1) / chunk); }
-  __device__ __forceinline__ long long end(int owner) const { return min(vectors, (owner + 1) * shard); }
+  __device__ __forceinline__ long long begin(int owner) const { return BLOCKS ? 0 : owner * shard; }
+  __device__ __forceinline__ long long end(int owner) const { return BLOCKS ? vectors : min(vectors, (owner + 1) * shard); }
   // Only other ranks send, so each receiver counts the senders from the rank after it.
   __device__ __forceinline__ uint4* slot(int receiver, int sender, int c) const {
     int turn = sender - receiver - 1 + (sender > receiver ? 0 : a.ranks);
@@ -60,29 +62,30 @@ template <class F, int FAMILY, int BATCH> struct Tile {
 
   // The warps begin with different ranks, so that a block writes to all others at once: that uses the links more evenly.
   __device__ __forceinline__ void contribute(int c) const {
-    bool aligned = a.aligned >> a.rank & 1;
     int first = threadIdx.x / 32 % (a.ranks - 1);
     for (long long done = 0; done < chunk; done += stride) {
       for (int k = 1; k < a.ranks; k++) {
         int owner = after(a, k + first < a.ranks ? k + first : k + first - (a.ranks - 1));
-        long long i = owner * shard + c * chunk + at + done, last = end(owner);
-        if (aligned && full(i, last)) {
-          contribute<true>(i, last, slot(owner, a.rank, c) + done);
+        int from = BLOCKS ? owner : a.rank;
+        if (BLOCKS && a.buffers[from] == nullptr) continue;
+        long long i = begin(owner) + c * chunk + at + done, last = end(owner);
+        if ((a.aligned >> from & 1) && full(i, last)) {
+          contribute<true>(from, i, last, slot(owner, a.rank, c) + done);
         } else {
-          contribute<false>(i, last, slot(owner, a.rank, c) + done);
+          contribute<false>(from, i, last, slot(owner, a.rank, c) + done);
         }
       }
     }
   }
 
-  template <bool FULL> __device__ __forceinline__ void contribute(long long i, long long last, uint4* to) const {
+  template <bool FULL> __device__ __forceinline__ void contribute(int from, long long i, long long last, uint4* to) const {
     uint4 v[BATCH];
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        v[u] = V::read_together(a.buffers[a.rank], i + u * WORKERS);
+        v[u] = V::read_together(a.buffers[from], i + u * WORKERS);
       } else if (i + u * WORKERS < last) {
-        v[u] = V::read(a.buffers[a.rank], i + u * WORKERS, a.count, a.aligned >> a.rank & 1);
+        v[u] = V::read(a.buffers[from], i + u * WORKERS, a.count, a.aligned >> from & 1);
       }
     }
 #pragma unroll
@@ -147,6 +150,34 @@ template <class F, int FAMILY, int BATCH> struct Tile {
           V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
         }
         if (++rank == a.ranks) rank = 0;
+      }
+    }
+  }
+
+  // As reduce, but only this rank gets the results, if it is an owner.
+  __device__ __forceinline__ void reduce_block(int c) const {
+    if (a.local == nullptr) return;
+    bool aligned = (a.aligned >> a.rank & 1) && (reinterpret_cast<long long>(a.local) & 15) == 0;
+    long long i = c * chunk + at;
+    const uint4* from = a.staging[a.rank] + ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
+    for (int batch = 0; batch < a.batches; batch++, i += stride, from += stride) {
+      if (aligned && full(i, vectors)) {
+        reduce_block<true>(i, from);
+      } else {
+        reduce_block<false>(i, from);
+      }
+    }
+  }
+
+  template <bool FULL> __device__ __forceinline__ void reduce_block(long long i, const uint4* from) const {
+    uint4 result[BATCH];
+    add_up<FULL>(i, vectors, from, result);
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+      if (FULL) {
+        V::write_together(a.local, i + u * WORKERS, result[u]);
+      } else if (i + u * WORKERS < vectors) {
+        V::write(a.local, i + u * WORKERS, a.count, (reinterpret_cast<long long>(a.local) & 15) == 0, result[u]);
       }
     }
   }
@@ -253,13 +284,14 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
 // In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the
 // end, and a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of
 // that chunk, whose senders have collected chunk c: four slots are enough here, too.
-template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED> __device__ __forceinline__ void in_chunks(const Arguments& a) {
+template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED, bool BLOCKS = false>
+__device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY, BATCH> tile(a);
+  Tile<F, FAMILY, BATCH, BLOCKS> tile(a);
   int chunks = tile.chunks(), flags = STAGED ? chunks + 2 : chunks;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);
@@ -278,6 +310,8 @@ template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED> __devi
           if (c >= 3) {
             for (int k = 1; k < a.ranks; k++) tile.collect(after(a, k), c - 3);
           }
+        } else if constexpr (BLOCKS) {
+          tile.reduce_block(c - 1);
         } else {
           tile.reduce(c - 1);
         }

@@ -1,5 +1,5 @@
 // All-gather, reduce-scatter and all-to-all of small blocks: each rank sends a block to each other rank, in lines. That is one
-// crossing of the links, where put.cuh and pull.cuh take three.
+// crossing of the links, where larger blocks take three.
 //
 // Of Arguments, `buffers` are this rank's blocks, one for each rank; `aligned` is about them. Staging as in one_shot: every rank
 // waits for all others, so nobody is two calls ahead. A rank has read its input when it leaves.

@@ -25,24 +25,22 @@ __device__ __forceinline__ void put_blocks(const Arguments& a) {
   }
 }
 
-constexpr int PUT_TILE = 32 << 10; // bytes
-
 // The root sends each other rank a part of the elements, and that rank forwards it to the others, so no link carries more than the
-// elements once. A block deals with the same block of the other ranks alone: it sends a tile, raises a flag, and goes on, while
-// the receiver forwards.
+// elements once. A block deals with the same block of the other ranks alone: it sends a tile of `batches` times 8 KiB, raises a
+// flag, and goes on, while the receiver forwards.
 __device__ __forceinline__ void broadcast_in_tiles(Call& call) {
   const Arguments& a = call.a;
   int receivers = a.ranks - 1;
-  long long part = ((a.count + receivers - 1) / receivers + 15) / 16 * 16, step = (long long)gridDim.x * PUT_TILE;
+  long long part = ((a.count + receivers - 1) / receivers + 15) / 16 * 16, size = a.batches * 8192LL, step = gridDim.x * size;
   unsigned long long flag = call.number << TAG_BITS;
   auto copy_tile = [&](int to, int owner, long long at) {
     long long begin = ((owner - a.root - 1 + a.ranks) % a.ranks) * part;
-    long long bytes = min(min(begin + part, a.count) - begin - at, (long long)PUT_TILE);
+    long long bytes = min(min(begin + part, a.count) - begin - at, size);
     if (bytes <= 0) return;
     const char* from = static_cast<const char*>(a.buffers[a.rank]) + begin + at;
     copy_bytes(static_cast<char*>(a.buffers[to]) + begin + at, from, bytes, threadIdx.x, blockDim.x);
   };
-  for (long long at = (long long)blockIdx.x * PUT_TILE; at < part; at += step, flag++) {
+  for (long long at = blockIdx.x * size; at < part; at += step, flag++) {
     if (a.rank == a.root) {
       for (int k = 1; k < a.ranks; k++) copy_tile(after(a, k), after(a, k), at);
     }
@@ -68,8 +66,8 @@ __device__ __forceinline__ void broadcast_in_tiles(Call& call) {
 
 #define PUT \
   extern "C" __global__ void __launch_bounds__(512, 2) put_copy(const __grid_constant__ Arguments a) { \
-    between_barriers<false>(a, [&](Call&) { put_blocks(a); }); \
+    between_barriers(a, [&](Call&) { put_blocks(a); }); \
   } \
   extern "C" __global__ void __launch_bounds__(512, 2) put_broadcast(const __grid_constant__ Arguments a) { \
-    between_barriers<false>(a, [&](Call& call) { broadcast_in_tiles(call); }); \
+    between_barriers(a, [&](Call& call) { broadcast_in_tiles(call); }); \
   }

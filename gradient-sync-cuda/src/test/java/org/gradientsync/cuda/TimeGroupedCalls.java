@@ -103,7 +103,8 @@ final class TimeGroupedCalls {
             },
             () -> sync.average(whole));
     double[][] times = new double[ways.size()][ROUNDS];
-    int warmUp = (int) Math.max(300, 100_000_000L / total); // the JIT compiler has done its work then
+    int warmUp =
+        (int) Math.max(300, 100_000_000L / total); // the JIT compiler has done its work then
     for (int round = -Math.min(1000, warmUp); round < ROUNDS; round++) {
       for (int way = 0; way < ways.size(); way++) {
         double time = microseconds(sync, buffers[0], buckets.gradient(0), ways.get(way));

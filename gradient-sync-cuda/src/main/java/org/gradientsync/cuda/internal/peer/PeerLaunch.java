@@ -118,6 +118,10 @@ final class PeerLaunch {
     return this;
   }
 
+  int blocks() {
+    return grid[0];
+  }
+
   void enqueue(CUstream stream) {
     api.launch(function, grid, block, 0, stream, arguments);
   }

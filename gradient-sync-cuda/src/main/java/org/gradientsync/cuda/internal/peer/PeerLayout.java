@@ -66,14 +66,23 @@ final class PeerLayout {
   }
 
   /**
-   * The number of blocks to read or write other ranks' memory, at most {@code most}.
+   * The number of blocks to write into other ranks' memory, at most {@code most}.
    *
-   * @param bytes the size of what a rank reads from another, or writes to it
+   * @param bytes the size of what a rank writes to another
    * @param threads the threads of a block
    */
   static int blocks(long bytes, int threads, int most) {
     long each = threads * 2L * VECTOR;
     return (int) Math.max(1, Math.min((bytes + each - 1) / each, Math.min(most, MAX_BLOCKS)));
+  }
+
+  /**
+   * The size of what a block of a broadcast sends before it raises a flag, in units of 8 KiB: small
+   * enough that receivers soon have something to forward.
+   */
+  static int broadcastTile(long bytes, int ranks, int blocks) {
+    long part = bytes / (ranks - 1);
+    return (int) Math.max(1, Math.min(16, part / blocks / 8192 / 6));
   }
 
   /** The offset of an algorithm's staging in the mailbox. */

@@ -16,7 +16,7 @@ import org.gradientsync.spi.Resources;
 
 /** Chooses the algorithm for a buffer by its size, and prepares the launches. */
 final class PeerPlanner implements AutoCloseable {
-  /** As the kernels of put.cuh, pull.cuh and message.cu are bound to. */
+  /** As the kernels of put.cuh and message.cu are bound to. */
   static final int THREADS = 512;
 
   private static final Set<Kind> PUSHED =
@@ -107,14 +107,13 @@ final class PeerPlanner implements AutoCloseable {
     PeerFormat format = PeerFormat.plain(registration.type);
     long bytes = registration.count * registration.type.sizeInBytes();
     if (registration.mapped != null && !tuning.pushes(bytes)) {
-      CUfunction function = kernels.put(true);
       PeerLaunch launch =
-          copying(function, registration, bytes)
+          copying(kernels.put(true), registration, bytes)
               .mailboxes(mailbox, 0, 0, rank, ranks)
               .elements(registration.addresses, bytes)
-              .waiting(report, timeoutNanos)
-              .call(tag, 0, root, 1);
-      return new PeerPlan(gpu, capture, launch);
+              .waiting(report, timeoutNanos);
+      int tile = PeerLayout.broadcastTile(bytes, ranks, launch.blocks());
+      return new PeerPlan(gpu, capture, launch.call(tag, 0, root, tile));
     }
     return plan(registration, format, PeerAlgorithm.BROADCAST, ReduceOp.SUM, tag, root, false);
   }
@@ -203,29 +202,38 @@ final class PeerPlanner implements AutoCloseable {
         PeerLayout.blocks(bytes, THREADS, Math.min(most, kernels.sms())));
   }
 
-  /** The plan of a reduction whose inputs are read from the ranks' memory, as mapped here. */
-  PeerPlan pull(PeerRegistration registration, CollectiveCall call) {
+  /** The plan of a reduction of large blocks, which go in chunks. */
+  PeerPlan stream(PeerRegistration registration, CollectiveCall call) {
+    CudaBuffer in = (CudaBuffer) call.in();
     CudaBuffer out = (CudaBuffer) call.out();
     Kind kind = call.kind();
-    ReduceOp op = call.op();
-    DataType type = registration.type;
-    long count = registration.count;
-    CUfunction function = kernels.pull(format(type, op), op);
-    long bytes = count * type.sizeInBytes();
-    int perSm = kernels.perSm(function, THREADS);
-    int most = tuning.mostBlocks(perSm, kernels.sms(), registration.overlapped);
-    long[] blocks = new long[ranks];
-    for (int peer = 0; out != null && peer < ranks; peer++) {
-      blocks[peer] =
-          registration.addresses[peer] + (kind.inputBlocks(ranks) > 1 ? rank * bytes : 0);
+    PeerFormat format = format(registration.type, call.op());
+    DataType wire = format.wire();
+    PeerAlgorithm chunks = PeerAlgorithm.STREAM;
+    PeerLayout layout = mailbox.layout();
+    CUfunction function = kernels.streamBlocks(format, call.op());
+    int perSm = kernels.perSm(function, chunks);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
+    long all = registration.count * ranks;
+    int blocks = layout.blocks(chunks, wire, all, most);
+    long bytes = registration.count * registration.type.sizeInBytes();
+    long[] addresses = new long[ranks];
+    for (int owner = 0; owner < ranks; owner++) {
+      if (kind.hasOutput(owner, call.root())) {
+        addresses[owner] = in.address() + (kind.inputBlocks(ranks) > 1 ? owner * bytes : 0);
+      }
     }
     PeerLaunch launch =
-        new PeerLaunch(gpu.api(), function, THREADS, PeerLayout.blocks(bytes, THREADS, most))
-            .mailboxes(mailbox, 0, 0, rank, ranks)
+        new PeerLaunch(gpu.api(), function, chunks, blocks)
+            .mailboxes(mailbox, chunks, rank, ranks)
             .local(out == null ? 0 : out.address())
-            .elements(blocks, count)
+            .elements(addresses, registration.count)
             .waiting(report, timeoutNanos)
-            .call(PeerTag.ofCollective(registration.number), op.ordinal(), 0, 1);
+            .call(
+                PeerTag.ofCollective(registration.number),
+                call.op().ordinal(),
+                0,
+                layout.batches(chunks, wire, all, blocks));
     return new PeerPlan(gpu, capture, launch);
   }
 

@@ -50,7 +50,6 @@ final class PeerQueue {
     CUstream handle = stream.handle();
     gpu.makeCurrent();
     if (gpu.api().isCapturing(handle)) {
-      copyInput(registration, call);
       plan.enqueueEach(handle);
       copyOutput(registration, call);
       registration.captured = true;
@@ -60,7 +59,6 @@ final class PeerQueue {
     errors.begin();
     count(call);
     order.follow(stream);
-    copyInput(registration, call);
     plan.enqueue(handle);
     copyOutput(registration, call);
     order.enqueued();
@@ -88,14 +86,8 @@ final class PeerQueue {
     return DriverAccess.stream(((CudaBuffer) call.buffer()).stream());
   }
 
-  private void copyInput(PeerRegistration registration, CollectiveCall call) {
-    if (registration.copy != null && call.kind().reduces()) {
-      device.copy(call.in(), registration.copy);
-    }
-  }
-
   private void copyOutput(PeerRegistration registration, CollectiveCall call) {
-    if (registration.copy != null && !call.kind().reduces()) {
+    if (registration.copy != null) {
       device.copy(registration.copy, call.out());
     }
   }

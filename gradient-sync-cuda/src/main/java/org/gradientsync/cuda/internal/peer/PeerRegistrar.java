@@ -205,20 +205,20 @@ final class PeerRegistrar implements AutoCloseable {
 
   private void registerBlocks(CollectiveCall call) {
     boolean overlapped = agreeOnNumber((CudaBuffer) call.buffer());
-    CudaBuffer shared = (CudaBuffer) (call.kind().reduces() ? call.in() : call.out());
     long count = call.blockCount(group.size());
     boolean pushes = planner.pushes(call, count);
+    boolean puts = !pushes && !call.kind().reduces();
+    CudaBuffer out = (CudaBuffer) call.out();
     PeerMemory.Mapped[] mapped = null;
     CudaBuffer copy = null;
-    if (!pushes) {
-      // Ranks without such a buffer take part with memory that the others have mapped already.
-      mapped = memory.share(shared == null ? ownMailbox : shared.address());
+    if (puts) {
+      // Ranks without an output take part with memory that the others have mapped already.
+      mapped = memory.share(out == null ? ownMailbox : out.address());
       if (mapped == null) {
-        CudaBuffer own = (CudaBuffer) call.buffer();
         copy =
-            shared == null
+            out == null
                 ? null
-                : Unclosed.exempt(device.allocate(shared.type(), shared.count(), own.stream()));
+                : Unclosed.exempt(device.allocate(out.type(), out.count(), out.stream()));
         mapped = memory.share(copy == null ? ownMailbox : copy.address());
       }
     }
@@ -231,17 +231,17 @@ final class PeerRegistrar implements AutoCloseable {
             lastNumber, call.buffer().type(), count, overlapped, addresses, mapped, copy);
     String reason = "";
     try {
-      if (pushes) {
-        registration.keep(call, planner.push(registration, call));
-      } else if (mapped == null) {
+      if (puts && mapped == null) {
         reason = "a rank cannot map another rank's GPU memory";
       } else {
-        if (shared != null) {
-          keepUntilUnmapped(copy != null ? copy : shared);
+        if (puts && out != null) {
+          keepUntilUnmapped(copy != null ? copy : out);
         }
-        boolean reduces = call.kind().reduces();
         registration.keep(
-            call, reduces ? planner.pull(registration, call) : planner.put(registration, call));
+            call,
+            pushes
+                ? planner.push(registration, call)
+                : puts ? planner.put(registration, call) : planner.stream(registration, call));
       }
     } catch (DeviceException e) {
       reason = e.getMessage();

@@ -28,7 +28,7 @@ final class PeerRegistration {
   /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
-  /** What other ranks read or write in place of a buffer that they cannot map; or null. */
+  /** What other ranks write in place of an output that they cannot map; or null. */
   final CudaBuffer copy;
 
   /** Whether a graph of the caller contains one of its calls. */

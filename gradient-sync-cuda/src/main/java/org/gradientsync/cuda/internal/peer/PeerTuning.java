@@ -138,7 +138,7 @@ final class PeerTuning {
     return overlapped ? Math.min(most, perSm * taken) : most;
   }
 
-  /** As above, for a kernel that reads or writes other ranks' memory without staging. */
+  /** As above, for a kernel that writes into other ranks' memory without staging. */
   int mostBlocks(int perSm, int ofGpu, boolean overlapped) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);

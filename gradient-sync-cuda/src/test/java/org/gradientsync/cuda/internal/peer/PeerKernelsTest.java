@@ -50,7 +50,7 @@ class PeerKernelsTest {
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {
         if (op.isDefinedFor(format.type()) && (op.adds() || !format.isNarrowed())) {
-          for (String way : List.of("pull", "push")) {
+          for (String way : List.of("stream_blocks", "push")) {
             used.computeIfAbsent(way + "_" + format.text(), module -> new TreeSet<>())
                 .add(PeerKernels.collectiveNameOf(way, format, op));
           }

@@ -407,13 +407,20 @@ class PeerLayoutTest {
   }
 
   @Test
+  void aBroadcastGoesInSeveralTiles() {
+    assertEquals(1, PeerLayout.broadcastTile(16 << 20, 4, 132));
+    assertEquals(3, PeerLayout.broadcastTile(64 << 20, 4, 132));
+    assertEquals(16, PeerLayout.broadcastTile(1L << 40, 2, 132));
+  }
+
+  @Test
   void collectivesTakeBlocksThatHaveWork() {
     assertEquals(1, PeerLayout.blocks(2, 512, 264));
     assertEquals(1, PeerLayout.blocks(16384, 512, 264));
     assertEquals(2, PeerLayout.blocks(16386, 512, 264));
     assertEquals(264, PeerLayout.blocks(1L << 40, 512, 264));
     assertEquals(PeerLayout.MAX_BLOCKS, PeerLayout.blocks(1L << 40, 512, 1000));
-    for (String kernel : new String[] {"put.cuh", "pull.cuh", "message.cu"}) {
+    for (String kernel : new String[] {"put.cuh", "message.cu"}) {
       assertTrue(source(kernel).contains("__launch_bounds__(" + PeerPlanner.THREADS));
     }
   }

@@ -37,18 +37,18 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
-class PeerPullOnGpu {
-  private static final int ROUNDS = Integer.getInteger("pull.rounds", 4_000);
-  private static final int LARGEST = Integer.getInteger("pull.largest", 700_000);
+class PeerLargeBlocksOnGpu {
+  private static final int ROUNDS = Integer.getInteger("blocks.rounds", 4_000);
+  private static final int LARGEST = Integer.getInteger("blocks.largest", 700_000);
 
   /** For compute-sanitizer, under which copies wait for kernels of all threads. */
-  private static final boolean MEETS = Boolean.getBoolean("pull.meets");
+  private static final boolean MEETS = Boolean.getBoolean("blocks.meets");
 
   private static final DataType FLOAT = DataType.FLOAT32;
 
   private final RankRunner runner = new GpuRunner(PeerReducer.NAME, algorithm());
 
-  /** The algorithm with which blocks are read from the inputs, whatever their size. */
+  /** The algorithm with which no blocks go in lines, whatever their size. */
   String algorithm() {
     return "stream";
   }

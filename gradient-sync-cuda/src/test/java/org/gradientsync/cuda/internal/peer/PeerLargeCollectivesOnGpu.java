@@ -5,7 +5,7 @@ import org.gradientsync.test.contract.CollectivesContract;
 import org.gradientsync.test.contract.RankRunner;
 
 /** Runs the contract of collectives with {@code peer} where no blocks go in lines. */
-class PeerPulledCollectivesOnGpu extends CollectivesContract {
+class PeerLargeCollectivesOnGpu extends CollectivesContract {
   @Override
   protected RankRunner runner() {
     return new GpuRunner(PeerReducer.NAME, "stream");

@@ -1,7 +1,7 @@
 package org.gradientsync.cuda.internal.peer;
 
 /** The same with blocks that go in lines. */
-class PeerPushOnGpu extends PeerPullOnGpu {
+class PeerSmallBlocksOnGpu extends PeerLargeBlocksOnGpu {
   @Override
   String algorithm() {
     return "one_shot";
