@@ -33,32 +33,31 @@ __device__ __forceinline__ void broadcast_in_tiles(Call& call) {
   int receivers = a.ranks - 1;
   long long part = ((a.count + receivers - 1) / receivers + 15) / 16 * 16, size = a.batches * 8192LL, step = gridDim.x * size;
   unsigned long long flag = call.number << TAG_BITS;
+  // The warps begin with different ranks, as in put_blocks.
   auto copy_tile = [&](int to, int owner, long long at) {
     long long begin = ((owner - a.root - 1 + a.ranks) % a.ranks) * part;
     long long bytes = min(min(begin + part, a.count) - begin - at, size);
-    if (bytes <= 0) return;
+    if (bytes <= 0 || to == a.root || to == a.rank) return;
     const char* from = static_cast<const char*>(a.buffers[a.rank]) + begin + at;
     copy_bytes(static_cast<char*>(a.buffers[to]) + begin + at, from, bytes, threadIdx.x, blockDim.x);
   };
   for (long long at = blockIdx.x * size; at < part; at += step, flag++) {
-    if (a.rank == a.root) {
-      for (int k = 1; k < a.ranks; k++) copy_tile(after(a, k), after(a, k), at);
-    }
-    if (receivers == 1) continue;
-    if (a.rank == a.root) {
-      __syncthreads();
-      if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
-        tell_after_all(&a.mailboxes[threadIdx.x]->flags[0][blockIdx.x][a.rank], flag);
-      }
-    } else {
+    if (a.rank != a.root && receivers > 1) {
       if (threadIdx.x == 0) {
         while (look_before_all(&call.own->flags[0][blockIdx.x][a.root]) < flag && !call.hopeless()) {
         }
       }
       call.failed = __syncthreads_or(call.failed);
       if (call.failed) return;
-      for (int k = 1; k < a.ranks; k++) {
-        if (after(a, k) != a.root) copy_tile(after(a, k), a.rank, at);
+    }
+    for (int k = 0; k < a.ranks && (a.rank == a.root || receivers > 1); k++) {
+      int to = after(a, (k + threadIdx.x / 32) % a.ranks);
+      copy_tile(to, a.rank == a.root ? to : a.rank, at);
+    }
+    if (a.rank == a.root && receivers > 1) {
+      __syncthreads();
+      if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
+        tell_after_all(&a.mailboxes[threadIdx.x]->flags[0][blockIdx.x][a.rank], flag);
       }
     }
   }

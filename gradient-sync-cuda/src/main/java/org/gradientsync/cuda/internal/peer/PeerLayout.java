@@ -82,7 +82,7 @@ final class PeerLayout {
    */
   static int broadcastTile(long bytes, int ranks, int blocks) {
     long part = bytes / (ranks - 1);
-    return (int) Math.max(1, Math.min(16, part / blocks / 8192 / 6));
+    return (int) Math.max(1, Math.min(4, part / blocks / 8192 / 6));
   }
 
   /** The offset of an algorithm's staging in the mailbox. */
@@ -146,6 +146,16 @@ final class PeerLayout {
     int slots = algorithm == PeerAlgorithm.STAGED ? 2 * SLOTS : SLOTS;
     long cached = CACHED_BYTES / VECTOR / slots / Math.max(1, ranks - 1) / batch;
     return (int) Math.max(1, Math.min(room, cached));
+  }
+
+  /**
+   * As {@link #batches}, where each owner has a block of {@code count} elements: several chunks, so
+   * that owners add while more elements are on their way.
+   */
+  int batchesOfBlocks(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
+    long batch = WORKERS * algorithm.batch(type) * blocks;
+    long sixth = vectors(type, count) / batch / 6;
+    return (int) Math.max(1, Math.min(sixth, batches(algorithm, type, count * ranks, blocks)));
   }
 
   private long shard(DataType type, long count) {

@@ -214,8 +214,7 @@ final class PeerPlanner implements AutoCloseable {
     CUfunction function = kernels.streamBlocks(format, call.op());
     int perSm = kernels.perSm(function, chunks);
     int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
-    long all = registration.count * ranks;
-    int blocks = layout.blocks(chunks, wire, all, most);
+    int blocks = layout.blocks(chunks, wire, registration.count * ranks, most);
     long bytes = registration.count * registration.type.sizeInBytes();
     long[] addresses = new long[ranks];
     for (int owner = 0; owner < ranks; owner++) {
@@ -233,7 +232,7 @@ final class PeerPlanner implements AutoCloseable {
                 PeerTag.ofCollective(registration.number),
                 call.op().ordinal(),
                 0,
-                layout.batches(chunks, wire, all, blocks));
+                layout.batchesOfBlocks(chunks, wire, registration.count, blocks));
     return new PeerPlan(gpu, capture, launch);
   }
 

@@ -407,10 +407,22 @@ class PeerLayoutTest {
   }
 
   @Test
+  void largeBlocksGoInSeveralChunksThatFitIntoTheStaging() {
+    PeerLayout layout = new PeerLayout(2);
+    PeerAlgorithm stream = PeerAlgorithm.STREAM;
+    assertEquals(1, layout.batchesOfBlocks(stream, DataType.FLOAT32, 1, 1));
+    assertEquals(1, layout.batchesOfBlocks(stream, DataType.FLOAT32, 2 << 20, 132));
+    assertEquals(2, layout.batchesOfBlocks(stream, DataType.FLOAT32, 8 << 20, 132));
+    assertEquals(
+        layout.batches(stream, DataType.FLOAT32, 1L << 32, 132),
+        layout.batchesOfBlocks(stream, DataType.FLOAT32, 1L << 31, 132));
+  }
+
+  @Test
   void aBroadcastGoesInSeveralTiles() {
     assertEquals(1, PeerLayout.broadcastTile(16 << 20, 4, 132));
     assertEquals(3, PeerLayout.broadcastTile(64 << 20, 4, 132));
-    assertEquals(16, PeerLayout.broadcastTile(1L << 40, 2, 132));
+    assertEquals(4, PeerLayout.broadcastTile(1L << 40, 2, 132));
   }
 
   @Test
