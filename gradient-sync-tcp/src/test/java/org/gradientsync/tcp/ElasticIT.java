@@ -37,6 +37,7 @@ class ElasticIT {
   private final Map<Process, Integer> ranks = new LinkedHashMap<>();
   private int port;
   private int size;
+  private int least = 1;
   private int started;
 
   @BeforeEach
@@ -49,14 +50,17 @@ class ElasticIT {
     ranks.keySet().forEach(Process::destroyForcibly);
   }
 
-  private Process start(int rank, boolean joins) throws IOException {
+  private Process start(int rank, boolean joins, String... more) throws IOException {
+    List<String> options =
+        new ArrayList<>(List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"));
+    options.addAll(List.of(more));
     List<String> command =
         Ranks.command(
-            List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"),
+            options,
             ElasticProgram.class,
             Integer.toString(STEPS),
             "15",
-            "1",
+            Integer.toString(least),
             folder.toString());
     ProcessBuilder builder =
         new ProcessBuilder(command)
@@ -222,5 +226,33 @@ class ElasticIT {
     assertEquals(0, again.exitValue(), this::logs);
     assertEquals(2, sizes.get(STEPS - 1L), this::logs);
     assertTrue(sizes.containsValue(1), () -> "" + sizes);
+  }
+
+  @Test
+  void aProcessWithOtherSettingsFailsAlone() throws Exception {
+    size = 2;
+    least = 2; // the other waits
+    Process waits = start(0, false);
+    Process killed = start(1, false);
+    awaitTraining(2);
+    killed.destroyForcibly().waitFor();
+    Process ofOtherWire = start(1, true, "-Dgradientsync.wire=bfloat16");
+    Process ofOtherVersion = start(1, true, "-Dversion=9");
+    for (Process wrong : List.of(ofOtherWire, ofOtherVersion)) {
+      assertTrue(wrong.waitFor(1, TimeUnit.MINUTES), this::logs);
+      assertEquals(1, wrong.exitValue(), this::logs);
+    }
+    for (String text :
+        List.of(
+            "cannot join the job: the job has wire=(none), this process wire=bfloat16; set"
+                + " gradientsync.wire as in the job, and start this process again, rank=1",
+            " of gradient-sync-tcp, this process 9; use one version on all ranks, rank=1")) {
+      assertTrue(logs().contains(text), this::logs);
+    }
+    Process right = start(1, true);
+    Map<Long, Integer> sizes = finish();
+    assertEquals(0, right.exitValue(), this::logs);
+    assertEquals(0, waits.exitValue(), this::logs);
+    assertEquals(Set.of(2), Set.copyOf(sizes.values()), this::logs);
   }
 }

@@ -46,6 +46,7 @@ final class ElasticProgram implements ElasticLoop {
    *     folder for results and progress
    */
   public static void main(String[] args) throws Exception {
+    JobStart.version = System.getProperty("version", JobStart.version);
     long steps = Long.parseLong(args[0]);
     GradientSync sync =
         GradientSync.builder().timeout(Duration.ofSeconds(60)).stopOnSignal(true).create();

@@ -78,7 +78,7 @@ final class Succession {
       return new byte[0];
     }
     try {
-      return transport.invite(sync.size());
+      return transport.invite(sync.size(), selection.agreed());
     } catch (GradientSyncException e) {
       log.warn("rank 0 of {} lets nobody join: {}", sync.size(), e.getMessage());
       return new byte[0];
