@@ -29,6 +29,18 @@ final class CommittedState {
     return rest;
   }
 
+  /** The number of buffers of the state, of their elements, and a digest of types and counts. */
+  long[] shape() {
+    long elements = 0;
+    long digest = 1;
+    List<? extends DeviceBuffer> state = loop.state();
+    for (DeviceBuffer buffer : state) {
+      elements += buffer.count();
+      digest = 31 * (31 * digest + buffer.count()) + buffer.type().ordinal();
+    }
+    return new long[] {state.size(), elements, digest};
+  }
+
   /** The state in parts that fit in a message. */
   List<DeviceBuffer> pieces() {
     List<DeviceBuffer> pieces = new ArrayList<>();

@@ -17,6 +17,7 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -170,7 +171,8 @@ public final class ElasticTraining implements AutoCloseable {
    * @return true if all steps are done; false if this rank has left
    * @throws RankLostException if too few ranks are left, or the others have gone on without this
    *     one
-   * @throws GradientSyncException if no rank has a whole state
+   * @throws GradientSyncException if no rank has a whole state, or if the state of this rank has
+   *     other buffers than that of the ranks that it joins, or any rank's at the start
    */
   public boolean run(long first, long end) {
     step = first;
@@ -320,8 +322,55 @@ public final class ElasticTraining implements AutoCloseable {
     }
   }
 
+  /**
+   * Refuses ranks whose state has other buffers than rank 0's. If they have just joined, they fail
+   * alone, and for the others they have left.
+   */
+  private void requireSameState() {
+    long[] shape = committed.shape();
+    long[] own = {changes == 0 ? 0 : 1, shape[0], shape[1], shape[2]};
+    long[] all = new long[own.length * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    int other = own.length;
+    while (other < all.length && Arrays.equals(all, 1, 4, all, other + 1, other + 4)) {
+      other += own.length;
+    }
+    if (other == all.length) {
+      return;
+    }
+    boolean joins = all[0] != 0;
+    if (joins && Arrays.equals(all, 1, 4, own, 1, 4)) {
+      roundsStep = NOTHING; // the next to join may be right
+      throw new RankLostException("a rank that was to join has another state", null, true);
+    }
+    int odd = joins ? sync.rank() : other / own.length;
+    GradientSyncException e =
+        new GradientSyncException(
+            "the states of rank 0 and rank "
+                + odd
+                + " differ: "
+                + shape(all, 0)
+                + " on rank 0, "
+                + shape(all, odd * own.length)
+                + " on rank "
+                + odd
+                + ", rank="
+                + sync.rank()
+                + (joins
+                    ? "; this process cannot join the training: start it with the same model and"
+                        + " options"
+                    : "; start all ranks with the same model and options"));
+    Resources.closeAllAfter(e, this);
+    throw e;
+  }
+
+  private static String shape(long[] all, int at) {
+    return all[at + 1] + " buffers with " + all[at + 2] + " elements";
+  }
+
   /** Gives all ranks the newest state, and begins with it. */
   private void align() {
+    requireSameState();
     boolean committedHere = committed.step() != NOTHING;
     long[] own = {committedHere ? committed.step() : whole ? step : NOTHING, committedHere ? 1 : 0};
     long[] all = new long[2 * sync.size()];

@@ -21,7 +21,7 @@ import org.gradientsync.elastic.ElasticTraining;
 
 /** A training whose processes are killed and started again. */
 final class ElasticProgram implements ElasticLoop {
-  static final int COUNT = 20_011;
+  private static final int COUNT = Integer.getInteger("count", 20_011);
   private static final int PARTS = 3;
 
   private final DeviceBuffer weights;

@@ -4,6 +4,7 @@ import java.util.List;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.launch.LaunchedJob;
@@ -119,7 +120,7 @@ final class Succession {
     world.transport().goOnWithout(List.of()); // and may be joined again
     try {
       return sync.successor(selection.choose(world, device));
-    } catch (RankLostException e) {
+    } catch (RankLostException | UnavailableException e) { // or it cannot use what the job uses
       log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
       return ofThoseLeft(world.survivors());
     }
