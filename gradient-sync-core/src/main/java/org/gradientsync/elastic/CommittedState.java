@@ -3,6 +3,7 @@ package org.gradientsync.elastic;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.backend.HostBuffers;
 
@@ -29,8 +30,14 @@ final class CommittedState {
     return rest;
   }
 
-  /** The number of buffers of the state, of their elements, and a digest of types and counts. */
-  long[] shape() {
+  /**
+   * What ranks compare before one gets the state of another.
+   *
+   * @param trains whether this rank trains already
+   * @return the number of buffers, and of their elements, a digest of types and counts, and whether
+   *     it trains
+   */
+  long[] shape(boolean trains) {
     long elements = 0;
     long digest = 1;
     List<? extends DeviceBuffer> state = loop.state();
@@ -38,7 +45,27 @@ final class CommittedState {
       elements += buffer.count();
       digest = 31 * (31 * digest + buffer.count()) + buffer.type().ordinal();
     }
-    return new long[] {state.size(), elements, digest};
+    return new long[] {state.size(), elements, digest, trains ? 1 : 0};
+  }
+
+  /**
+   * Names the shapes of two ranks.
+   *
+   * @param shapes of all ranks
+   * @param rank the one that differs from rank 0
+   */
+  static String difference(long[] shapes, int rank) {
+    int at = 4 * rank;
+    return String.format(
+        Locale.ROOT,
+        "the states of rank 0 and rank %d differ: %d buffers with %d elements on rank 0,"
+            + " %d buffers with %d elements on rank %d",
+        rank,
+        shapes[0],
+        shapes[1],
+        shapes[at],
+        shapes[at + 1],
+        rank);
   }
 
   /** The state in parts that fit in a message. */

@@ -327,45 +327,33 @@ public final class ElasticTraining implements AutoCloseable {
    * alone, and for the others they have left.
    */
   private void requireSameState() {
-    long[] shape = committed.shape();
-    long[] own = {changes == 0 ? 0 : 1, shape[0], shape[1], shape[2]};
+    long[] own = committed.shape(changes > 0);
     long[] all = new long[own.length * sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     int other = own.length;
-    while (other < all.length && Arrays.equals(all, 1, 4, all, other + 1, other + 4)) {
+    while (other < all.length && Arrays.equals(all, 0, 3, all, other, other + 3)) {
       other += own.length;
     }
     if (other == all.length) {
       return;
     }
-    boolean joins = all[0] != 0;
-    if (joins && Arrays.equals(all, 1, 4, own, 1, 4)) {
+    boolean joins = all[3] != 0; // rank 0 trains already
+    if (joins && Arrays.equals(all, 0, 3, own, 0, 3)) {
       roundsStep = NOTHING; // the next to join may be right
       throw new RankLostException("a rank that was to join has another state", null, true);
     }
     int odd = joins ? sync.rank() : other / own.length;
     GradientSyncException e =
         new GradientSyncException(
-            "the states of rank 0 and rank "
-                + odd
-                + " differ: "
-                + shape(all, 0)
-                + " on rank 0, "
-                + shape(all, odd * own.length)
-                + " on rank "
-                + odd
+            CommittedState.difference(all, odd)
                 + ", rank="
                 + sync.rank()
                 + (joins
-                    ? "; this process cannot join the training: start it with the same model and"
-                        + " options"
-                    : "; start all ranks with the same model and options"));
+                    ? "; this process cannot join the training: start it"
+                    : "; start all ranks")
+                + " with the same model and options");
     Resources.closeAllAfter(e, this);
     throw e;
-  }
-
-  private static String shape(long[] all, int at) {
-    return all[at + 1] + " buffers with " + all[at + 2] + " elements";
   }
 
   /** Gives all ranks the newest state, and begins with it. */
