@@ -216,7 +216,7 @@ public final class Selection {
    */
   private void shareIfUseful(HostDevice device, ProcessGroup group) {
     if (!group.transport().name().equals(LocalTransport.NAME)
-        && group.ranksOnNode() > 1
+        && group.job().ranksOnNode() > 1
         && settings.get("reducer").isEmpty()
         && NodeIdentity.canShareMemory().usable()) {
       device.share();
@@ -379,7 +379,8 @@ public final class Selection {
       Map<String, String> rejected,
       BackendDevice opened) { // or null
     DeviceRequest request =
-        new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
+        new DeviceRequest(
+            group.worldRank(), group.job().rankOnNode(), group.job().ranksOnNode(), settings);
     DeviceProvider provider =
         new JointChoice(communicator, "device", settings.device().orElse(null))
             .choose(
