@@ -117,6 +117,24 @@ class GradientBucketsTest {
   }
 
   @Test
+  void unevenStepsAreNotSuspectedAfterBucketsThatAllowThem() {
+    for (boolean uneven : new boolean[] {true, false}) {
+      LocalRanks.run(
+          2,
+          sync -> {
+            GradientBuckets.Builder builder = GradientBuckets.builder(sync, MODEL);
+            step((uneven ? builder.unevenSteps() : builder).build());
+            if (sync.rank() == 0) {
+              String lost =
+                  assertThrows(RankLostException.class, () -> sync.average(new float[1]))
+                      .getMessage();
+              assertEquals(uneven, !lost.contains(HINT), lost);
+            }
+          });
+    }
+  }
+
+  @Test
   void unevenStepsAreNotSuspectedInTheMiddleOfAStep() {
     RankTask middle =
         sync -> {

@@ -117,11 +117,13 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * How many processes wait to join the job. Some rank counts them, the others do not know.
+   * How many processes wait to join the job. Some rank counts them, the others do not know. Refuses
+   * those that wait with other settings: only they fail.
    *
+   * @param settings what all ranks of the job give alike, as text
    * @return 0 or more
    */
-  default int newcomers() {
+  default int newcomers(String settings) {
     return 0;
   }
 
@@ -130,10 +132,11 @@ public interface Transport extends AutoCloseable {
    * ranks that take part now get the first numbers.
    *
    * @param ranks how many those are
+   * @param settings as in {@link #newcomers}; others are refused
    * @return what each of them passes to {@link #join}; empty if nobody waits any more
    * @throws org.gradientsync.GradientSyncException if there can be no such job
    */
-  default byte[] invite(int ranks) {
+  default byte[] invite(int ranks, String settings) {
     throw new UnavailableException("nobody can join this job: launcher=" + name());
   }
 

@@ -43,7 +43,8 @@ public interface ElasticLoop {
    * What must be the same on all ranks after each step: weights, and the optimizer's moments. The
    * buffers live on when ranks are lost, because the device does.
    *
-   * @return buffers of the sync's device, or of the host; the same types and counts on all ranks
+   * @return buffers of the sync's device, or of the host; the same types and counts on all ranks,
+   *     before the first {@link #begin}, too
    */
   List<? extends DeviceBuffer> state();
 

@@ -3,9 +3,7 @@ package org.gradientsync.elastic;
 import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
@@ -19,6 +17,7 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -45,24 +44,21 @@ import org.slf4j.LoggerFactory;
  */
 public final class ElasticTraining implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(ElasticTraining.class);
-  private static final long NOTHING = -1; // no step: this rank's state is not whole
+  static final long NOTHING = -1; // no step: this rank's state is not whole
   private static final int MOST_ROUNDS = 3;
   private static final long LEAVES = 1;
   private static final long ADMITS = 2;
   private static final long POLL_NANOS = 20_000_000;
-  private static final int PIECE_BYTES = 16 << 20;
 
   private final ElasticLoop loop;
   private final int minRanks;
   private final Duration waitForRanks;
   private final long commitEvery;
-  private final List<ByteBuffer> committed = new ArrayList<>();
-  private byte[] committedRest = {};
+  private final CommittedState committed;
   private GradientSync sync;
   private boolean begun;
   private boolean whole = true; // the state, not half overwritten
   private long step;
-  private long committedStep = NOTHING;
   private volatile boolean leaves;
   private int changes;
   private int rounds; // that failed with the same ranks in the same step
@@ -72,6 +68,7 @@ public final class ElasticTraining implements AutoCloseable {
   private ElasticTraining(Builder builder) {
     sync = builder.sync;
     loop = builder.loop;
+    committed = new CommittedState(loop);
     minRanks = builder.minRanks;
     waitForRanks = builder.waitForRanks;
     commitEvery = builder.commitEvery;
@@ -174,7 +171,8 @@ public final class ElasticTraining implements AutoCloseable {
    * @return true if all steps are done; false if this rank has left
    * @throws RankLostException if too few ranks are left, or the others have gone on without this
    *     one
-   * @throws GradientSyncException if no rank has a whole state
+   * @throws GradientSyncException if no rank has a whole state, or if the state of this rank has
+   *     other buffers than that of the ranks that it joins, or any rank's at the start
    */
   public boolean run(long first, long end) {
     step = first;
@@ -265,7 +263,7 @@ public final class ElasticTraining implements AutoCloseable {
 
   /** Commits before the ranks change without a loss, so that no step is repeated. */
   private void keep() {
-    if (commitEvery > 0 && committedStep != step) {
+    if (commitEvery > 0 && committed.step() != step) {
       commit();
     }
   }
@@ -324,10 +322,45 @@ public final class ElasticTraining implements AutoCloseable {
     }
   }
 
+  /**
+   * Refuses ranks whose state has other buffers than rank 0's. If they have just joined, they fail
+   * alone, and for the others they have left.
+   */
+  private void requireSameState() {
+    long[] own = committed.shape(changes > 0);
+    long[] all = new long[own.length * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    int other = own.length;
+    while (other < all.length && Arrays.equals(all, 0, 3, all, other, other + 3)) {
+      other += own.length;
+    }
+    if (other == all.length) {
+      return;
+    }
+    boolean joins = all[3] != 0; // rank 0 trains already
+    if (joins && Arrays.equals(all, 0, 3, own, 0, 3)) {
+      roundsStep = NOTHING; // the next to join may be right
+      throw new RankLostException("a rank that was to join has another state", null, true);
+    }
+    int odd = joins ? sync.rank() : other / own.length;
+    GradientSyncException e =
+        new GradientSyncException(
+            CommittedState.difference(all, odd)
+                + ", rank="
+                + sync.rank()
+                + (joins
+                    ? "; this process cannot join the training: start it"
+                    : "; start all ranks")
+                + " with the same model and options");
+    Resources.closeAllAfter(e, this);
+    throw e;
+  }
+
   /** Gives all ranks the newest state, and begins with it. */
   private void align() {
-    boolean committedHere = committedStep != NOTHING;
-    long[] own = {committedHere ? committedStep : whole ? step : NOTHING, committedHere ? 1 : 0};
+    requireSameState();
+    boolean committedHere = committed.step() != NOTHING;
+    long[] own = {committedHere ? committed.step() : whole ? step : NOTHING, committedHere ? 1 : 0};
     long[] all = new long[2 * sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     boolean goesBack = false;
@@ -370,14 +403,14 @@ public final class ElasticTraining implements AutoCloseable {
     Communicator ranks = sync.communicator();
     boolean own = sync.rank() == root;
     if (own && commits) {
-      restore();
+      committed.restore();
     }
-    byte[] rest = ranks.broadcast(own ? (commits ? committedRest : loop.save()) : null, root);
+    byte[] rest = ranks.broadcast(own ? (commits ? committed.rest() : loop.save()) : null, root);
     if (isBehind) {
       whole = own; // it is overwritten from here on
       loop.load(rest);
     }
-    for (DeviceBuffer piece : pieces()) {
+    for (DeviceBuffer piece : committed.pieces()) {
       ByteBuffer bytes = HostBuffers.allocate((int) piece.sizeInBytes());
       if (own) {
         piece.copyTo(bytes);
@@ -389,47 +422,15 @@ public final class ElasticTraining implements AutoCloseable {
     }
     whole = true;
     if (commits && !own) {
-      copy();
-      committedStep = newest; // at once: the next loss may come in begin
+      committed.take(newest); // at once: the next loss may come in begin
     }
-  }
-
-  /** The state in parts that fit in a message. */
-  private List<DeviceBuffer> pieces() {
-    List<DeviceBuffer> pieces = new ArrayList<>();
-    for (DeviceBuffer buffer : loop.state()) {
-      long most = PIECE_BYTES / buffer.type().sizeInBytes();
-      for (long from = 0; from < buffer.count(); from += most) {
-        pieces.add(buffer.slice(from, Math.min(most, buffer.count() - from)));
-      }
-    }
-    return pieces;
   }
 
   /** Copies the whole state of all ranks. The earlier copy stays until it is gathered. */
   private void commit() {
     loop.gather();
     ((BackendDevice) sync.device()).stream().await();
-    copy();
-    committedStep = step;
-  }
-
-  private void copy() {
-    List<DeviceBuffer> pieces = pieces();
-    for (int i = 0; i < pieces.size(); i++) {
-      if (i == committed.size()) {
-        committed.add(HostBuffers.allocate((int) pieces.get(i).sizeInBytes()));
-      }
-      pieces.get(i).copyTo(committed.get(i));
-    }
-    committedRest = loop.save();
-  }
-
-  private void restore() {
-    List<DeviceBuffer> pieces = pieces();
-    for (int i = 0; i < pieces.size(); i++) {
-      pieces.get(i).copyFrom(committed.get(i));
-    }
+    committed.take(step);
   }
 
   /** Closes the sync of the ranks that take part now. */

@@ -350,10 +350,10 @@ class LocalRanksTest {
     refuses((b, rank) -> rank == 0 ? b.reducer("local") : b, "reducer=local", "reducer=(any)");
     refuses(
         (b, rank) -> b.order(SumOrder.values()[rank]),
-        ", order=ranks, finite=false on ranks [",
-        ", order=any, finite=false on ranks [");
-    refuses(
-        (b, rank) -> b.requireFinite(rank == 0), ", finite=true on ranks [", ", finite=false on");
+        ": order=",
+        "order=ranks on ranks [",
+        "order=any on ranks [");
+    refuses((b, rank) -> b.requireFinite(rank == 0), "finite=true on ranks [", "finite=false on");
   }
 
   private static void refuses(

@@ -15,12 +15,16 @@ import javax.crypto.spec.SecretKeySpec;
  */
 final class Handshake {
   /** Changes when ranks of two versions could not talk. */
-  static final int PROTOCOL = 2;
+  static final int PROTOCOL = 3;
 
   static final long MAGIC = 0x4753594e43544350L; // GSYNCTCP
   static final int NONCE = 32;
   static final int PROOF = 32;
   static final int JOB = 16;
+
+  /** What one that joins a job sends behind its {@link Member}: its settings, as text. */
+  static final int SETTINGS = 256;
+
   static final int CHALLENGE = Long.BYTES + Integer.BYTES + NONCE;
   static final int ANSWER = Integer.BYTES + PROOF;
 

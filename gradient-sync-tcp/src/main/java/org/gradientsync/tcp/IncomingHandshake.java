@@ -6,6 +6,7 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import org.gradientsync.core.backend.ShortText;
 
 /**
  * The acceptor's side of a {@link Handshake}, which never blocks and reads no more than the fixed
@@ -21,15 +22,18 @@ final class IncomingHandshake {
     REGISTERED
   }
 
+  private static final int LARGEST = Member.BYTES + Handshake.SETTINGS;
+
   private final SocketChannel channel;
   private final Handshake handshake;
   private final long since = System.nanoTime();
-  private final ByteBuffer bytes = ByteBuffer.allocate(Member.BYTES); // the largest part
+  private final ByteBuffer bytes = ByteBuffer.allocate(LARGEST);
   private byte[] first; // the connector's hello, once it has come
   private byte[] nonce;
   private Handshake.Hello hello;
   private boolean proved;
   private Member member;
+  private String settings = "";
 
   IncomingHandshake(SocketChannel channel, Handshake handshake) {
     this.channel = channel;
@@ -53,6 +57,10 @@ final class IncomingHandshake {
     return member;
   }
 
+  String settings() {
+    return settings;
+  }
+
   /** Reads what has come, and answers. */
   State advance(Listener.Doorkeeper keeper) throws IOException {
     State state = State.GOES_ON;
@@ -72,6 +80,9 @@ final class IncomingHandshake {
         state = prove(part, keeper);
       } else {
         member = Member.decode(part, 0);
+        if (hello.joins()) {
+          settings = ShortText.get(ByteBuffer.wrap(part), Member.BYTES, Handshake.SETTINGS);
+        }
         state = State.REGISTERED;
       }
     }
@@ -105,7 +116,7 @@ final class IncomingHandshake {
       return State.REFUSED;
     }
     prepare(channel);
-    bytes.limit(Member.BYTES);
+    bytes.limit(hello.joins() ? LARGEST : Member.BYTES);
     return hello.register() ? State.GOES_ON : State.CONNECTED;
   }
 

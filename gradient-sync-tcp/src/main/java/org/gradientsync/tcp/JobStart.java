@@ -23,6 +23,7 @@ import java.util.stream.Collectors;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.AgreedSettings;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.ShortText;
@@ -54,6 +55,7 @@ final class JobStart {
 
   private final Coordinates own;
   private final Timeouts timeouts;
+  private final String settings; // what one that joins sends
   private final Handshake handshake;
   private final Lobby lobby;
   private ServerSocketChannel prepared; // or null
@@ -61,30 +63,33 @@ final class JobStart {
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
   private boolean warned;
 
-  JobStart(Coordinates own, Timeouts timeouts) {
-    this.own = own;
-    this.timeouts = timeouts;
-    handshake = new Handshake(own.secret());
-    lobby = new Lobby(own, handshake);
-  }
-
   /** The first job of a rank. One that has started lets it in after a step, or never. */
   static JobStart first(Coordinates own, Settings settings) {
     Timeouts usual = settings.timeouts();
     return new JobStart(
         own,
-        own.joins() ? new Timeouts(settings.elasticWait(), usual.late(), usual.reports()) : usual);
+        own.joins() ? new Timeouts(settings.elasticWait(), usual.late(), usual.reports()) : usual,
+        own.joins() ? AgreedSettings.of(settings) : "",
+        null,
+        null);
   }
 
   /**
+   * @param lobby of the job before, or null
    * @param prepared where rank 0 listens, null on the others
    */
-  private JobStart(Coordinates own, Timeouts timeouts, Lobby lobby, ServerSocketChannel prepared) {
+  private JobStart(
+      Coordinates own,
+      Timeouts timeouts,
+      String settings,
+      Lobby lobby,
+      ServerSocketChannel prepared) {
     this.own = own;
     this.timeouts = timeouts;
-    this.lobby = lobby;
+    this.settings = settings;
     this.prepared = prepared;
     handshake = new Handshake(own.secret());
+    this.lobby = lobby == null ? new Lobby(own, handshake) : lobby;
   }
 
   /**
@@ -94,7 +99,7 @@ final class JobStart {
    */
   static JobStart next(Coordinates own, Lobby lobby, ServerSocketChannel prepared) {
     Timeouts limits = new Timeouts(FOLLOWING, FOLLOWING, Optional.empty());
-    return new JobStart(own, limits, lobby, prepared);
+    return new JobStart(own, limits, "", lobby, prepared);
   }
 
   /**
@@ -267,19 +272,38 @@ final class JobStart {
 
   /** Waits until the ranks of a job that has started invite this one. */
   private TcpJob awaitInvitation(SocketChannel channel) throws IOException, InterruptedException {
+    Coordinates invited;
     try (channel) {
-      OutgoingHandshake.write(channel, self(null).encode());
+      ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);
+      self.put(self(null).encode());
+      ShortText.put(self, Member.BYTES, Handshake.SETTINGS, settings);
+      OutgoingHandshake.write(channel, self.array());
       ByteBuffer reply = ByteBuffer.wrap(read(channel, Registration.REPLY));
-      if (reply.getInt() != Registration.INVITED || reply.getInt() != Invitation.BYTES) {
+      int status = reply.getInt();
+      int length = reply.getInt();
+      requireTaken(channel, status, length);
+      if (status != Registration.INVITED || length != Invitation.BYTES) {
         throw new IOException("the job has sent what no rank sends");
       }
       ByteBuffer invitation = ByteBuffer.wrap(read(channel, Invitation.BYTES));
       int rank = invitation.getInt();
       int size = invitation.getInt();
-      Invitation job = new Invitation(size, own.host(), invitation.getInt());
-      return next(own.in(job, rank), lobby, null).join();
+      invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
+    }
+    try {
+      return next(invited, lobby, null).join();
     } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
       throw new IOException(e.getMessage(), e);
+    }
+  }
+
+  /** Throws if rank 0 has refused this rank for good. */
+  private void requireTaken(SocketChannel channel, int status, int length)
+      throws IOException, InterruptedException {
+    if (status == Registration.REFUSED && length >= 0 && length <= Registration.MAX_REASON) {
+      byte[] text = read(channel, length);
+      throw new UnavailableException(
+          ShortText.oneLine(new String(text, StandardCharsets.UTF_8)) + ", rank=" + own.rank());
     }
   }
 
@@ -326,11 +350,7 @@ final class JobStart {
       int status = reply.getInt();
       int length = reply.getInt();
       int table = Handshake.JOB + own.size() * Member.BYTES;
-      if (status == Registration.REFUSED && length >= 0 && length <= Registration.MAX_REASON) {
-        byte[] text = read(channel, length);
-        throw new UnavailableException(
-            ShortText.oneLine(new String(text, StandardCharsets.UTF_8)) + ", rank=" + own.rank());
-      }
+      requireTaken(channel, status, length);
       if (status != Registration.STARTED || length != table) {
         throw new IOException("rank 0 has sent what no rank sends");
       }

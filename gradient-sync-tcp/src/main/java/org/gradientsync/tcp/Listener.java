@@ -34,8 +34,12 @@ final class Listener implements AutoCloseable {
     /** Takes over a connection that was admitted. */
     void connected(Handshake.Hello hello, SocketChannel channel);
 
-    /** Takes over a connection that has registered; its channel stays watched. */
-    void registered(Handshake.Hello hello, Member member, SocketChannel channel);
+    /**
+     * Takes over a connection that has registered; its channel stays watched.
+     *
+     * @param settings of one that joins a job that has started, otherwise empty
+     */
+    void registered(Handshake.Hello hello, Member member, String settings, SocketChannel channel);
 
     /** A registered connection has ended. */
     void ended(SocketChannel channel);
@@ -147,7 +151,7 @@ final class Listener implements AutoCloseable {
         case REGISTERED -> {
           pending.remove(one);
           key.attach(null); // readable now means that it has ended
-          keeper.registered(one.hello(), one.member(), one.channel());
+          keeper.registered(one.hello(), one.member(), one.settings(), one.channel());
         }
       }
     } catch (IOException | IllegalArgumentException e) {

@@ -7,9 +7,11 @@ import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.core.backend.AgreedSettings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,10 +29,22 @@ final class Lobby implements Listener.Doorkeeper {
   private final String host;
   private final int port;
   private final Handshake handshake;
-  private final List<SocketChannel> waiting = new ArrayList<>();
+  private final List<Newcomer> waiting = new ArrayList<>();
   private Listener own; // null while a job's listener hears the newcomers, or nobody does
   private boolean open;
   private boolean listens; // or has tried to
+
+  /**
+   * @param settings what it gives, as {@code AgreedSettings} writes it
+   */
+  private record Newcomer(Member member, String settings, SocketChannel channel) {
+    void refuse(String why) {
+      log.info("{} cannot join the job: {}", member.place(), why);
+      byte[] text = ("cannot join the job: " + why).getBytes(StandardCharsets.UTF_8);
+      Registration.reply(channel, Registration.REFUSED, text);
+      Listener.close(channel);
+    }
+  }
 
   /**
    * @param first of the job at its start
@@ -104,7 +118,7 @@ final class Lobby implements Listener.Doorkeeper {
   synchronized void close() {
     open = false;
     listens = false;
-    waiting.forEach(Listener::close);
+    waiting.forEach(one -> Listener.close(one.channel()));
     waiting.clear();
     if (own != null) {
       own.close();
@@ -116,38 +130,58 @@ final class Lobby implements Listener.Doorkeeper {
     return open;
   }
 
-  synchronized int size() {
-    return waiting.size();
-  }
-
   /** Adds a process. */
-  synchronized void add(SocketChannel channel) {
-    if (open && waiting.size() < LIMIT) {
-      waiting.add(channel);
+  synchronized void add(Member member, String settings, SocketChannel channel) {
+    Newcomer newcomer = new Newcomer(member, settings, channel);
+    if (!member.version().equals(JobStart.version)) {
+      newcomer.refuse(
+          "the job has version "
+              + JobStart.version
+              + " of gradient-sync-tcp, this process "
+              + member.version()
+              + "; use one version on all ranks");
+    } else if (open && waiting.size() < LIMIT) {
+      waiting.add(newcomer);
     } else {
       Listener.close(channel);
     }
   }
 
   synchronized void remove(SocketChannel channel) {
-    if (waiting.remove(channel)) {
+    if (waiting.removeIf(one -> one.channel() == channel)) {
       Listener.close(channel);
     }
   }
 
   /**
-   * Sends all that wait to a new job.
+   * Refuses those that would make the job fail.
+   *
+   * @param settings the job's
+   * @return how many wait with the same ones
+   */
+  synchronized int count(String settings) {
+    for (int i = waiting.size() - 1; i >= 0; i--) {
+      String difference = AgreedSettings.difference(settings, waiting.get(i).settings());
+      if (!difference.isEmpty()) {
+        waiting.remove(i).refuse(difference);
+      }
+    }
+    return waiting.size();
+  }
+
+  /**
+   * Sends all that wait with the job's settings to a new job.
    *
    * @param first the number of the first of them
    * @param newPort where its rank 0 listens, on the machine of this lobby
    * @return how many
    */
-  synchronized int invite(int first, int newPort) {
-    int size = first + waiting.size();
+  synchronized int invite(int first, int newPort, String settings) {
+    int size = first + count(settings);
     for (int i = 0; i < waiting.size(); i++) {
       ByteBuffer invitation = ByteBuffer.allocate(Invitation.BYTES);
       invitation.putInt(first + i).putInt(size).putInt(newPort).flip();
-      Registration.reply(waiting.get(i), Registration.INVITED, invitation.array());
+      Registration.reply(waiting.get(i).channel(), Registration.INVITED, invitation.array());
     }
     int invited = waiting.size();
     waiting.clear(); // each closes its connection
@@ -165,8 +199,9 @@ final class Lobby implements Listener.Doorkeeper {
   }
 
   @Override
-  public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {
-    add(channel);
+  public void registered(
+      Handshake.Hello hello, Member member, String settings, SocketChannel channel) {
+    add(member, settings, channel);
   }
 
   @Override

@@ -204,9 +204,10 @@ final class TcpJob implements Listener.Doorkeeper {
   }
 
   @Override
-  public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {
+  public void registered(
+      Handshake.Hello hello, Member member, String settings, SocketChannel channel) {
     if (hello.joins()) {
-      lobby.add(channel);
+      lobby.add(member, settings, channel);
     } else {
       registration.add(hello, member, channel);
     }

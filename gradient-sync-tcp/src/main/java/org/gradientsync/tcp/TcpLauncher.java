@@ -1,11 +1,16 @@
 package org.gradientsync.tcp;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Joins ranks that reach each other by TCP: those with torchrun's variables ({@code RANK}, {@code
@@ -19,6 +24,7 @@ import org.gradientsync.spi.Transport;
 public final class TcpLauncher implements Launcher {
   static final String NAME = "tcp";
 
+  private static final Logger log = LoggerFactory.getLogger(TcpLauncher.class);
   private static final Settings OF_PROCESS = new Settings(Map.of());
   private static final int OF_BUILDER = 200;
   private static final int OF_TORCHRUN = 150; // started by an mpirun, perhaps
@@ -83,11 +89,24 @@ public final class TcpLauncher implements Launcher {
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
         rank.transport = new TcpTransport(JobStart.first(own, settings).join());
+        reportStart();
         synchronized (RANKS) {
           RANKS.put(own, rank); // another thread may have removed it
         }
       }
       return rank.transport;
+    }
+  }
+
+  /** A launcher that starts lost ranks again looks whether this rank takes part. */
+  private static void reportStart() {
+    String file = LauncherVariables.environment().get("GRADIENTSYNC_WAITING");
+    try {
+      if (file != null) {
+        Files.deleteIfExists(Path.of(file));
+      }
+    } catch (IOException e) {
+      log.warn("the launcher does not learn that this rank takes part: {}", e.getMessage());
     }
   }
 }

@@ -81,18 +81,18 @@ final class TcpTransport implements Transport {
   }
 
   @Override
-  public int newcomers() {
-    return job.lobby().size();
+  public int newcomers(String settings) {
+    return job.lobby().count(settings);
   }
 
   @Override
-  public byte[] invite(int ranks) {
+  public byte[] invite(int ranks, String settings) {
     closePrepared();
     try {
       prepared = ServerSocketChannel.open();
       prepared.bind(new InetSocketAddress(job.address(), 0));
       int port = ((InetSocketAddress) prepared.getLocalAddress()).getPort();
-      int size = ranks + job.lobby().invite(ranks, port);
+      int size = ranks + job.lobby().invite(ranks, port, settings);
       if (size == ranks) {
         closePrepared();
         return new byte[0];

@@ -24,5 +24,10 @@
  * every millisecond. Sockets are not blocking.
  *
  * <p><b>Losses.</b> A connection that ends without a goodbye means that its rank has died.
+ *
+ * <p><b>Joining.</b> A process that joins a job connects to the same address, and says which
+ * settings it has. It waits in the {@link org.gradientsync.tcp.Lobby} until the ranks, after a
+ * step, invite it to a new job of all; one with another version or other settings is refused there,
+ * and nobody else notices.
  */
 package org.gradientsync.tcp;

@@ -73,7 +73,8 @@ class AlteredHandshakesTest {
     public void connected(Handshake.Hello hello, SocketChannel channel) {}
 
     @Override
-    public void registered(Handshake.Hello hello, Member member, SocketChannel channel) {}
+    public void registered(
+        Handshake.Hello hello, Member member, String settings, SocketChannel channel) {}
 
     @Override
     public void ended(SocketChannel channel) {}
@@ -111,7 +112,10 @@ class AlteredHandshakesTest {
                   && Arrays.equals(Arrays.copyOf(sent, proof.length), proof);
           channel.send(sent);
           channel.send(altered(member().encode(), random));
-          state = advance(one, door, sent.length + Member.BYTES);
+          byte[] settings = new byte[Handshake.SETTINGS]; // read from one that joins only
+          random.nextBytes(settings);
+          channel.send(settings);
+          state = advance(one, door, sent.length + Member.BYTES + settings.length);
         }
         results[state.ordinal()]++;
         int said = channel.written().length;
@@ -123,7 +127,9 @@ class AlteredHandshakesTest {
         thrown++; // the listener drops the connection
       }
       assertEquals(proved, door.asked, "input " + i);
+      boolean joins = one.hello() != null && one.hello().joins();
       int most = Handshake.Hello.BYTES + Handshake.PROOF + Member.BYTES;
+      most += joins ? Handshake.SETTINGS : 0;
       assertTrue(channel.taken() <= most, "input " + i);
     }
     for (IncomingHandshake.State state : IncomingHandshake.State.values()) {

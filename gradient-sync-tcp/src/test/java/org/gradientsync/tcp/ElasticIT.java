@@ -21,6 +21,7 @@ import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
@@ -37,6 +38,7 @@ class ElasticIT {
   private final Map<Process, Integer> ranks = new LinkedHashMap<>();
   private int port;
   private int size;
+  private int least = 1;
   private int started;
 
   @BeforeEach
@@ -49,15 +51,24 @@ class ElasticIT {
     ranks.keySet().forEach(Process::destroyForcibly);
   }
 
-  private Process start(int rank, boolean joins) throws IOException {
-    List<String> command =
+  private Process start(int rank, boolean joins, String... more) throws IOException {
+    return start(rank, joins, List.of(), more);
+  }
+
+  private Process start(int rank, boolean joins, List<String> prefix, String... more)
+      throws IOException {
+    List<String> options =
+        new ArrayList<>(List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"));
+    options.addAll(List.of(more));
+    List<String> command = new ArrayList<>(prefix);
+    command.addAll(
         Ranks.command(
-            List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"),
+            options,
             ElasticProgram.class,
             Integer.toString(STEPS),
             "15",
-            "1",
-            folder.toString());
+            Integer.toString(least),
+            folder.toString()));
     ProcessBuilder builder =
         new ProcessBuilder(command)
             .redirectErrorStream(true)
@@ -222,5 +233,54 @@ class ElasticIT {
     assertEquals(0, again.exitValue(), this::logs);
     assertEquals(2, sizes.get(STEPS - 1L), this::logs);
     assertTrue(sizes.containsValue(1), () -> "" + sizes);
+  }
+
+  @Test
+  void aProcessWithOtherSettingsFailsAlone() throws Exception {
+    size = 2;
+    least = 2; // the other waits
+    Process waits = start(0, false);
+    Process killed = start(1, false);
+    awaitTraining(2);
+    killed.destroyForcibly().waitFor();
+    Process ofOtherWire = start(1, true, "-Dgradientsync.wire=bfloat16");
+    Process ofOtherVersion = start(1, true, "-Dversion=9");
+    Process ofOtherModel = start(1, true, "-Dcount=7");
+    for (Process wrong : List.of(ofOtherWire, ofOtherVersion, ofOtherModel)) {
+      assertTrue(wrong.waitFor(1, TimeUnit.MINUTES), this::logs);
+      assertEquals(1, wrong.exitValue(), this::logs);
+    }
+    for (String text :
+        List.of(
+            "cannot join the job: the job has wire=(none), this process wire=bfloat16; set"
+                + " gradientsync.wire as in the job, and start this process again, rank=1",
+            " of gradient-sync-tcp, this process 9; use one version on all ranks, rank=1",
+            "the states of rank 0 and rank 1 differ: 2 buffers with 120066 elements on rank 0, 2"
+                + " buffers with 42 elements on rank 1, rank=1; this process cannot join")) {
+      assertTrue(logs().contains(text), this::logs);
+    }
+    Process right = start(1, true);
+    Map<Long, Integer> sizes = finish();
+    assertEquals(0, right.exitValue(), this::logs);
+    assertEquals(0, waits.exitValue(), this::logs);
+    assertEquals(Set.of(2), Set.copyOf(sizes.values()), this::logs);
+  }
+
+  @Test
+  @Tag("nodes")
+  void aProcessThatCannotUseTheReducerFailsAlone() throws Exception {
+    size = 2;
+    least = 2; // the other waits
+    String reducer = "-Dgradientsync.reducer=shared";
+    start(0, false, reducer);
+    Process killed = start(1, false, reducer);
+    awaitTraining(2);
+    killed.destroyForcibly().waitFor();
+    String hide = "mount -t tmpfs -o ro none /dev/shm && exec \"$@\"";
+    Process wrong = start(1, true, List.of("unshare", "--mount", "sh", "-c", hide, "sh"), reducer);
+    assertTrue(wrong.waitFor(1, TimeUnit.MINUTES), this::logs);
+    assertEquals(1, wrong.exitValue(), this::logs);
+    start(1, true, reducer);
+    assertEquals(Set.of(2), Set.copyOf(finish().values()), this::logs);
   }
 }

@@ -21,7 +21,7 @@ import org.gradientsync.elastic.ElasticTraining;
 
 /** A training whose processes are killed and started again. */
 final class ElasticProgram implements ElasticLoop {
-  static final int COUNT = 20_011;
+  private static final int COUNT = Integer.getInteger("count", 20_011);
   private static final int PARTS = 3;
 
   private final DeviceBuffer weights;
@@ -46,6 +46,7 @@ final class ElasticProgram implements ElasticLoop {
    *     folder for results and progress
    */
   public static void main(String[] args) throws Exception {
+    JobStart.version = System.getProperty("version", JobStart.version);
     long steps = Long.parseLong(args[0]);
     GradientSync sync =
         GradientSync.builder().timeout(Duration.ofSeconds(60)).stopOnSignal(true).create();

@@ -170,7 +170,7 @@ final class GroupState {
     }
     String advice =
         message.contains(Departure.CLOSED.text())
-            ? CallTable.adviceAfterClose(group.calls().log().current())
+            ? CallTable.adviceAfterClose(group.calls().log())
             : "";
     return fail(
         new RankLostException(

@@ -89,12 +89,12 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** This rank's number among the ranks of the job on its node. */
-  int rankOnNode() {
+  public int rankOnNode() {
     return rankOnNode;
   }
 
   /** The number of ranks of the job on this rank's node, itself included. */
-  int ranksOnNode() {
+  public int ranksOnNode() {
     return ranksOnNode;
   }
 
@@ -118,12 +118,12 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** Whether no group but the world is open. */
-  synchronized boolean isUnused() {
+  public synchronized boolean isUnused() {
     return open.size() == 1 && open.iterator().next().watched().key().context() == ContextIds.WORLD;
   }
 
   /** Sets what runs when the last group but the world has closed. */
-  synchronized void whenUnused(Runnable action) {
+  public synchronized void whenUnused(Runnable action) {
     whenUnused = action;
   }
 
@@ -177,21 +177,25 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** Whether ranks were left behind, so that each of the others ends by itself. */
-  boolean hasGoneOn() {
+  public boolean hasGoneOn() {
     return goneOn;
   }
 
   /** Whether {@link #leave} was called. No call can finish after that. */
-  boolean isEnding() {
+  public boolean isEnding() {
     return ending;
   }
 
   /**
-   * Ends all calls of this process and notifies the ranks of all open groups.
+   * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
+   * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
+   * threads throw.
    *
-   * @return false if a group is or was broken
+   * @param departure how this rank leaves; the other ranks' exceptions report it
+   * @param reason the failure that ends the whole job, or an empty text
+   * @return false if a group is or was broken, so that some ranks may never end the job
    */
-  boolean leave(Departure departure, String reason) {
+  public boolean leave(Departure departure, String reason) {
     boolean sound;
     synchronized (this) {
       sound = !everBroken;

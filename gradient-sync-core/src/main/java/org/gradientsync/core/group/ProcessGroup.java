@@ -193,30 +193,17 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     if (!state.isBroken()) {
       state.broken("this rank goes on with the ranks that are left", null);
     }
-    RankMap first = survivors.ranks();
-    GroupSplit.Part part = survivors.agree(peer -> isLost(first.worldRank(peer)), timeouts());
-    int[] left =
-        first.all().stream()
-            .filter(peer -> IntStream.of(part.peers()).noneMatch(own -> own == peer))
-            .mapToInt(first::worldRank)
-            .toArray();
+    GroupSplit.Part part = survivors.agree(watched, state, timeouts());
+    int[] left = survivors.without(part);
     transport.goOnWithout(IntStream.of(left).boxed().toList());
     job.goOnWithout(left);
-    RankMap ranks = new RankMap(transport, first.worldRanks(part.peers()), part.rank());
+    int[] peers = survivors.ranks().worldRanks(part.peers());
+    RankMap ranks = new RankMap(transport, peers, part.rank());
     ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
     if (!isWorld()) {
       close(false);
     }
     return next;
-  }
-
-  /** Whether a rank of the job takes no part any more. */
-  private boolean isLost(int worldRank) {
-    state.requireNotEnding();
-    int peer = ranks().find(worldRank);
-    return peer == RankMap.NO_RANK
-        || watched.liveness().isUnreachable(peer)
-        || job.liveness().hasLeft(worldRank);
   }
 
   public RankMap ranks() {
@@ -232,17 +219,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return ranks().worldRank(rank());
   }
 
-  /** This rank's number among all ranks of the job on its node. */
-  public int rankOnNode() {
-    return job.rankOnNode();
-  }
-
-  /** How many ranks of the job run on this rank's node. */
-  public int ranksOnNode() {
-    return job.ranksOnNode();
-  }
-
-  Job job() {
+  /** The job of which the ranks are. */
+  public Job job() {
     return job;
   }
 
@@ -433,7 +411,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     }
     reports.ifPresent(Reports::stopWatching);
     try {
-      if (notifies && !isEnding()) { // otherwise leave() has sent it
+      if (notifies && !job.isEnding()) { // otherwise leave() has sent it
         departures.send(Departure.CLOSED, "", watched.liveness()::isUnreachable);
       }
     } catch (GradientSyncException e) {
@@ -453,60 +431,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
         isWorld() ? transport : null);
   }
 
-  /**
-   * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
-   * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
-   * threads throw.
-   *
-   * @param departure how this rank leaves; the other ranks' exceptions report it
-   * @param reason the failure that ends the whole job, or an empty text
-   * @return false if a group is or was broken, so that some ranks may never end the job
-   */
-  public boolean leaveAll(Departure departure, String reason) {
-    return job.leave(departure, reason);
-  }
-
   @Override
   public boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
     departures.send(departure, reason, watched.liveness()::isGone);
     return sound;
-  }
-
-  /** Whether {@link #leaveAll} was called in this process, so that calls fail. Takes no lock. */
-  public boolean isEnding() {
-    return job.isEnding();
-  }
-
-  /** See {@link Liveness#endedBy}. Takes no lock: called when the process ends. */
-  public String endedBy() {
-    return watched.liveness().endedBy();
-  }
-
-  /** See {@link Liveness#staying}. Takes no lock: called when the process ends. */
-  public List<Integer> staying() {
-    return watched.liveness().staying();
-  }
-
-  /** Whether no other group of this rank's job is open. */
-  public boolean isUnused() {
-    return job.isUnused();
-  }
-
-  /** Sets what runs when the last other group of this rank's job has closed. */
-  public void whenUnused(Runnable action) {
-    job.whenUnused(action);
-  }
-
-  /** Whether the job has gone on without ranks, so that each of the others ends by itself. */
-  public boolean hasGoneOn() {
-    return job.hasGoneOn();
-  }
-
-  /** Whether no rank is known to have died, those left out that the job has gone on without. */
-  public boolean isComplete() {
-    return watched.liveness().isComplete();
   }
 
   private boolean isWorld() {

@@ -8,10 +8,12 @@ import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -106,13 +108,17 @@ final class Survivors {
   /**
    * Agrees on the ranks that are left.
    *
-   * @param isLost whether a rank of the first group has died, or has left; throws if this process
-   *     is ending
+   * @param group of those that were left until now
+   * @param state the group's; throws if this process is ending
    * @return the new group, whose peers have the numbers of the first group
    * @throws RankLostException if the others have gone on without this rank, or too few have come
    */
-  GroupSplit.Part agree(IntPredicate isLost, Timeouts limits) {
-    lost = isLost;
+  GroupSplit.Part agree(WatchedGroup group, GroupState state, Timeouts limits) {
+    lost =
+        peer -> {
+          state.requireNotEnding();
+          return isLost(group, ranks().worldRank(peer));
+        };
     timeouts = limits;
     time = new WaitClock();
     try {
@@ -129,6 +135,22 @@ final class Survivors {
     } finally {
       release();
     }
+  }
+
+  /** Whether a rank of the job has died, or has left. */
+  private boolean isLost(WatchedGroup group, int worldRank) {
+    int peer = group.ranks().find(worldRank);
+    return peer == RankMap.NO_RANK
+        || group.liveness().isUnreachable(peer)
+        || job.liveness().hasLeft(worldRank);
+  }
+
+  /** The ranks of the first group that an agreement leaves out, by their numbers in the job. */
+  int[] without(GroupSplit.Part part) {
+    return ranks().all().stream()
+        .filter(peer -> IntStream.of(part.peers()).noneMatch(own -> own == peer))
+        .mapToInt(ranks()::worldRank)
+        .toArray();
   }
 
   private void look() {

@@ -67,7 +67,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   private static boolean endsAlone(ProcessGroup world) {
-    return elastic || world.hasGoneOn();
+    return elastic || world.job().hasGoneOn();
   }
 
   /** Handles uncaught exceptions from now on, those of a start that fails included. */
@@ -115,8 +115,10 @@ final class JobEnd implements UncaughtExceptionHandler {
         awaitProgram(world);
       }
       repeatCause(job, world);
-      aborted = !world.endedBy().isEmpty() || !world.isComplete();
-      noneLost = world.leaveAll(departure, "");
+      aborted =
+          !world.watched().liveness().endedBy().isEmpty()
+              || !world.watched().liveness().isComplete();
+      noneLost = world.job().leave(departure, "");
     } finally {
       SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
     }
@@ -140,8 +142,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     List<Thread> hooks = longestGrace.isZero() ? List.of() : ShutdownHooks.ofProgram();
     WaitClock time = new WaitClock();
     while (hooks.stream().anyMatch(Thread::isAlive)
-        && world.isComplete()
-        && world.endedBy().isEmpty()
+        && world.watched().liveness().isComplete()
+        && world.watched().liveness().endedBy().isEmpty()
         && time.look() < longestGrace.toNanos()) {
       pause(HOOK_POLL);
     }
@@ -168,13 +170,13 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       lastCheck = waited;
       // In this order, because a rank that fails says why before its process ends.
-      boolean complete = world.isComplete();
-      String cause = complete ? world.endedBy() : awaitCause(world);
+      boolean complete = world.watched().liveness().isComplete();
+      String cause = complete ? world.watched().liveness().endedBy() : awaitCause(world);
       if (!cause.isEmpty()) {
         follow(world, departure, cause);
         return;
       }
-      List<Integer> staying = world.staying();
+      List<Integer> staying = world.watched().liveness().staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, world.rank()).boxed().toList());
       if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
@@ -291,7 +293,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static String awaitCause(ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
-      cause = world.endedBy(); // each call lets messages make progress
+      cause = world.watched().liveness().endedBy(); // each call lets messages make progress
       LockSupport.parkNanos(POLL_NANOS);
     }
     return cause;
@@ -304,11 +306,11 @@ final class JobEnd implements UncaughtExceptionHandler {
       endBeforeStart(thread, exception, lost);
       return;
     }
-    if (endsAlone(world) && !world.isEnding()) {
+    if (endsAlone(world) && !world.job().isEnding()) {
       endAlone(thread, exception, lost);
       return;
     }
-    if (world.isEnding() && find(GradientSyncException.class, exception) != null) {
+    if (world.job().isEnding() && find(GradientSyncException.class, exception) != null) {
       if (cause().isEmpty()) {
         print(
             "rank "
@@ -346,8 +348,10 @@ final class JobEnd implements UncaughtExceptionHandler {
         pause(world.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
       }
       if (!job.isFinished()) {
-        world.leaveAll(
-            Departure.CLOSED, exception.toString()); // so that the others can report the cause
+        world
+            .job()
+            .leave(
+                Departure.CLOSED, exception.toString()); // so that the others can report the cause
       }
       if (exited) {
         pause(HEAD_START.multipliedBy(2)); // that rank ends the job with its program's code
@@ -367,7 +371,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       System.err.flush();
       if (!job.isFinished()) {
-        world.leaveAll(Departure.CLOSED, exception.toString());
+        world.job().leave(Departure.CLOSED, exception.toString());
         job.finish();
       }
     } finally {
@@ -412,7 +416,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   /** The cause that another rank has sent, or an empty text, also if reading it fails. */
   private String cause() {
     try {
-      return job.isFinished() ? "" : world.endedBy();
+      return job.isFinished() ? "" : world.watched().liveness().endedBy();
     } catch (RuntimeException e) {
       return "";
     }

@@ -43,7 +43,7 @@ public final class LaunchedJob {
         }
         ProcessGroup made = world;
         if (transport.process().isEmpty()) {
-          world.whenUnused(() -> closeIfUnused(made));
+          world.job().whenUnused(() -> closeIfUnused(made));
         }
       }
       return world;
@@ -65,9 +65,9 @@ public final class LaunchedJob {
       if (joined.process().isPresent()) {
         JobEnd.install().follow(joined.process().get(), world);
       } else {
-        world.whenUnused(() -> closeIfUnused(world));
+        world.job().whenUnused(() -> closeIfUnused(world));
       }
-      before.whenUnused(before::close); // once its last sync has closed
+      before.job().whenUnused(before::close); // once its last sync has closed
       return world;
     }
   }
@@ -80,7 +80,9 @@ public final class LaunchedJob {
   public static void closeIfUnused(ProcessGroup world) {
     Transport transport = world.transport();
     synchronized (WORLDS) {
-      if (WORLDS.get(transport) != world || transport.process().isPresent() || !world.isUnused()) {
+      if (WORLDS.get(transport) != world
+          || transport.process().isPresent()
+          || !world.job().isUnused()) {
         return;
       }
       WORLDS.remove(transport);

@@ -21,6 +21,9 @@ public final class CallTable {
   private static final Pattern LATER_BUCKET =
       Pattern.compile("\\[\\d+] \"(buckets \\d+, )?(uneven|bucket [1-9])");
 
+  private static final Pattern UNEVEN_BUCKET =
+      Pattern.compile("\\[\\d+] \"(buckets \\d+, )?uneven");
+
   /** The beginning of the name of a bucket of a sync's later bucket sets. */
   private static final String LATER_SET = "(buckets \\d+, )?";
 
@@ -41,11 +44,14 @@ public final class CallTable {
   /**
    * What to do if another rank has closed its sync, perhaps after its last step.
    *
-   * @param call this rank's call, as {@link FlightRecorder#current} describes it
+   * @param calls this rank's, the current one at last
    * @return the end of an error message, or an empty text
    */
-  public static String adviceAfterClose(String call) {
-    return LATER_BUCKET.matcher(call).find() ? "" : "; " + UNEVEN_STEPS;
+  public static String adviceAfterClose(FlightRecorder calls) {
+    boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
+    boolean allowsThem =
+        calls.lines().stream().anyMatch(call -> UNEVEN_BUCKET.matcher(call).find());
+    return isLater || allowsThem ? "" : "; " + UNEVEN_STEPS;
   }
 
   /** The calls of all ranks, after a mismatch. */

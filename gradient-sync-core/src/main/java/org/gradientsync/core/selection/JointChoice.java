@@ -59,7 +59,6 @@ public final class JointChoice {
       own.put(name.apply(provider), available.usable() ? USABLE : available.reason());
     }
     List<String[]> answers = exchange(own);
-    requireSameName(answers);
     for (P provider : providers) {
       String candidate = name.apply(provider);
       if (asked != null && !asked.equalsIgnoreCase(candidate)) {
@@ -90,27 +89,6 @@ public final class JointChoice {
       }
     }
     throw none(own, rejected);
-  }
-
-  private void requireSameName(List<String[]> answers) {
-    for (int rank = 0; rank < answers.size(); rank++) {
-      String other = answers.get(rank)[0];
-      if (!other.equals(asked == null ? "" : asked)) {
-        throw new UnavailableException(
-            "the ranks ask for different ones: "
-                + what
-                + "="
-                + (asked == null ? "(any)" : asked)
-                + " on rank "
-                + communicator.rank()
-                + ", "
-                + what
-                + "="
-                + (other.isEmpty() ? "(any)" : other)
-                + " on rank "
-                + rank);
-      }
-    }
   }
 
   private UnavailableException none(Map<String, String> own, Map<String, String> rejected) {

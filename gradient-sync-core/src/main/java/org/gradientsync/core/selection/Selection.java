@@ -12,6 +12,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.AgreedSettings;
 import org.gradientsync.core.backend.Answers;
 import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.core.backend.NodeIdentity;
@@ -53,6 +54,7 @@ public final class Selection {
   private static final AtomicBoolean WARNED = new AtomicBoolean(); // in this process
 
   private final Settings settings;
+  private volatile String agreed; // null until it is first needed
 
   /**
    * Creates a selection.
@@ -61,6 +63,14 @@ public final class Selection {
    */
   public Selection(Settings settings) {
     this.settings = settings;
+  }
+
+  /** What all ranks give alike, as {@link AgreedSettings} writes it. */
+  public String agreed() {
+    if (agreed == null) {
+      agreed = AgreedSettings.of(settings);
+    }
+    return agreed;
   }
 
   /**
@@ -206,7 +216,7 @@ public final class Selection {
    */
   private void shareIfUseful(HostDevice device, ProcessGroup group) {
     if (!group.transport().name().equals(LocalTransport.NAME)
-        && group.ranksOnNode() > 1
+        && group.job().ranksOnNode() > 1
         && settings.get("reducer").isEmpty()
         && NodeIdentity.canShareMemory().usable()) {
       device.share();
@@ -316,23 +326,18 @@ public final class Selection {
     return LocalWorld.single();
   }
 
-  /**
-   * With different wire types, ranks would have different weights after the first step. With
-   * different checks, some ranks would not detect their own values that are not finite.
-   */
+  /** See {@link AgreedSettings}. */
   private void requireSame(GroupCommunicator communicator) {
-    String asked = "wire=" + settings.get("wire").orElse("(none)");
-    asked += ", order=" + settings.order();
-    asked += ", finite=" + settings.get("finite").orElse("false");
-    List<String[]> answers = Answers.exchange(communicator, asked.toLowerCase(Locale.ROOT));
+    List<String[]> answers = Answers.exchange(communicator, agreed());
     String own = answers.get(communicator.rank())[0];
     if (answers.stream().allMatch(answer -> answer[0].equals(own))) {
       return;
     }
     Map<String, List<Integer>> ranks = new LinkedHashMap<>();
     int rank = 0;
-    for (String[] answer : answers) {
-      ranks.computeIfAbsent(answer[0], value -> new ArrayList<>()).add(rank++);
+    for (String rest :
+        AgreedSettings.differing(answers.stream().map(answer -> answer[0]).toList())) {
+      ranks.computeIfAbsent(rest, value -> new ArrayList<>()).add(rank++);
     }
     StringJoiner causes = new StringJoiner("; ");
     ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
@@ -341,8 +346,7 @@ public final class Selection {
             + causes
             + "; rank="
             + communicator.rank()
-            + "; give gradientsync.wire, gradientsync.order and gradientsync.finite alike on all"
-            + " ranks");
+            + "; give them alike on all ranks, with the prefix gradientsync");
   }
 
   /** Flushing denormals on one rank would change the bits of the shard that this rank reduces. */
@@ -375,7 +379,8 @@ public final class Selection {
       Map<String, String> rejected,
       BackendDevice opened) { // or null
     DeviceRequest request =
-        new DeviceRequest(group.worldRank(), group.rankOnNode(), group.ranksOnNode(), settings);
+        new DeviceRequest(
+            group.worldRank(), group.job().rankOnNode(), group.job().ranksOnNode(), settings);
     DeviceProvider provider =
         new JointChoice(communicator, "device", settings.device().orElse(null))
             .choose(

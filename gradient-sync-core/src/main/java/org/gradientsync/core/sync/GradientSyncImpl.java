@@ -296,7 +296,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   @Override
   public int newcomers() {
-    return choice.group().transport().newcomers();
+    return choice.group().transport().newcomers(selection.agreed());
   }
 
   @Override

@@ -4,6 +4,7 @@ import java.util.List;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.launch.LaunchedJob;
@@ -78,7 +79,7 @@ final class Succession {
       return new byte[0];
     }
     try {
-      return transport.invite(sync.size());
+      return transport.invite(sync.size(), selection.agreed());
     } catch (GradientSyncException e) {
       log.warn("rank 0 of {} lets nobody join: {}", sync.size(), e.getMessage());
       return new byte[0];
@@ -119,7 +120,7 @@ final class Succession {
     world.transport().goOnWithout(List.of()); // and may be joined again
     try {
       return sync.successor(selection.choose(world, device));
-    } catch (RankLostException e) {
+    } catch (RankLostException | UnavailableException e) { // or it cannot use what the job uses
       log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
       return ofThoseLeft(world.survivors());
     }

@@ -65,7 +65,7 @@ class EndingTest {
   void laterCallsThrow() {
     run(
         (group, communicator) -> {
-          assertTrue(group.leaveAll(Departure.CLOSED, ""));
+          assertTrue(group.job().leave(Departure.CLOSED, ""));
           assertEnding(communicator);
         });
   }
@@ -80,7 +80,7 @@ class EndingTest {
                     while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
                       LockSupport.parkNanos(1_000_000);
                     }
-                    group.leaveAll(Departure.CLOSED, "");
+                    group.job().leave(Departure.CLOSED, "");
                   });
           hook.setDaemon(true);
           hook.start();
@@ -94,10 +94,10 @@ class EndingTest {
   void groupsClosedWhileTheProcessEndsSendDepartureNotices() {
     run(
         (group, communicator) -> {
-          Thread hook = new Thread(() -> group.leaveAll(Departure.CLOSED, ""));
+          Thread hook = new Thread(() -> group.job().leave(Departure.CLOSED, ""));
           synchronized (group.job().deadlockDetector()) { // leaving must close it
             hook.start();
-            while (!group.isEnding()) {
+            while (!group.job().isEnding()) {
               Thread.onSpinWait();
             }
             group.close();

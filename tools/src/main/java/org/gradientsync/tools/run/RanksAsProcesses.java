@@ -9,6 +9,8 @@ import java.io.PrintStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,6 +22,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.core.backend.Signals;
+import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.tools.program.ChildProcess;
 
 /**
@@ -35,6 +38,7 @@ public final class RanksAsProcesses {
   static final List<String> FORWARDED = List.of("USR1", "USR2");
 
   private static final String JOIN = "GRADIENTSYNC_JOIN";
+  private static final String WAITING = "GRADIENTSYNC_WAITING";
   private static final int MOST_LOSSES = 5; // of one rank, each soon after its start
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
@@ -42,8 +46,17 @@ public final class RanksAsProcesses {
   private static final long PATIENCE_SECONDS = 10;
   private static final int TERMINATED = 128 + 15;
 
-  /** A process that runs. */
-  private record Started(int local, long nanos) {}
+  /**
+   * A process that runs.
+   *
+   * @param joins a job that has begun
+   * @param waiting a file that the rank deletes when it begins to take part
+   */
+  private record Started(int local, long nanos, boolean joins, Path waiting) {
+    boolean takesPart() {
+      return !Files.exists(waiting);
+    }
+  }
 
   private final int size;
   private final int first;
@@ -166,40 +179,54 @@ public final class RanksAsProcesses {
   }
 
   /**
-   * Waits until all have ended, and starts those again that are lost, until one has come to its end
-   * or has left. One that fails by itself would fail again.
+   * Waits until all have ended, and starts those again that are lost, as long as there are others.
+   * One that fails by itself would fail again.
    *
-   * @return the code of the last, those left out that could not join any more
+   * @return the code of the last that took part
    */
   private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
     int[] losses = new int[localSize]; // each soon after a start
-    boolean finished = false;
+    boolean hasBegun = false;
+    long lastDone = System.nanoTime();
     int result = 0;
     for (int running = localSize; running > 0; running--) {
       Process process = ended.take();
       int code = process.exitValue();
       Started rank = started.remove(process);
-      boolean cameTooLate = finished && code == ExitCode.RANK_LOST;
+      boolean othersTakePart = started.values().stream().anyMatch(Started::takesPart);
+      hasBegun |= rank.takesPart() || othersTakePart;
+      boolean cameTooLate =
+          code == ExitCode.RANK_LOST
+              && rank.joins()
+              && (!rank.takesPart() || lastDone - rank.nanos() > 0);
       result = cameTooLate ? result : code;
-      finished |= code == 0;
+      lastDone = code == 0 ? System.nanoTime() : lastDone;
       boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
       losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
-      boolean isAlone = running == 1 && size == localSize; // it would join nobody
-      if (finished
-          || ending
-          || isAlone
-          || !ExitCode.tellsOfLostRank(code)
-          || losses[rank.local()] > MOST_LOSSES) {
+      boolean isLost = ExitCode.tellsOfLostRank(code) && losses[rank.local()] <= MOST_LOSSES;
+      if (ending) {
         continue;
       }
-      System.err.println(
-          "gradient-sync: rank "
-              + (first + rank.local())
-              + " was lost ("
-              + ExitCode.meaning(code)
-              + "); it is started again to join the others");
-      start(rank.local(), true).onExit().thenAccept(ended::add);
-      running++;
+      String name = "gradient-sync: rank " + (first + rank.local());
+      if (!hasBegun && code != 0 && (!isLost || code == ExitCode.RANK_LOST)) {
+        System.err.println(
+            name + " has ended before all ranks had begun (exit code " + code + "); the job ends");
+        return code;
+      }
+      if (hasBegun && !othersTakePart && size == localSize) {
+        return result; // those that wait would join nobody
+      }
+      if (isLost) {
+        System.err.println(
+            name
+                + " was lost ("
+                + ExitCode.meaning(code)
+                + (hasBegun
+                    ? "); it is started again to join the others"
+                    : ") before all ranks had begun; it is started again"));
+        start(rank.local(), hasBegun).onExit().thenAccept(ended::add);
+        running++;
+      }
     }
     return result;
   }
@@ -222,8 +249,14 @@ public final class RanksAsProcesses {
     if (joins) {
       environment.put(JOIN, "true");
     }
+    Path waiting = null;
+    if (elastic) {
+      waiting = new TemporaryFiles("rank").createFile(".waiting");
+      waiting.toFile().deleteOnExit();
+      environment.put(WAITING, waiting.toString());
+    }
     Process process = builder.start();
-    started.put(process, new Started(local, System.nanoTime()));
+    started.put(process, new Started(local, System.nanoTime(), joins, waiting));
     synchronized (processes) {
       processes.add(process);
     }

@@ -62,7 +62,10 @@ class NcclStuckOnGpu {
                 new CudaDeviceProvider()
                     .open(
                         new DeviceRequest(
-                            world.rank(), world.rankOnNode(), world.ranksOnNode(), settings));
+                            world.rank(),
+                            world.job().rankOnNode(),
+                            world.job().ranksOnNode(),
+                            settings));
         Reducer reducer =
             new NcclReducerProvider()
                 .create(

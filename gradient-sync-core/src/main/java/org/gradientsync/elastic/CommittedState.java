@@ -1,0 +1,103 @@
+package org.gradientsync.elastic;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.backend.HostBuffers;
+
+/** A copy of the whole state of a training, in host memory. For one thread. */
+final class CommittedState {
+  private static final int PIECE_BYTES = 16 << 20;
+
+  private final ElasticLoop loop;
+  private final List<ByteBuffer> copies = new ArrayList<>();
+  private byte[] rest = {};
+  private long step = ElasticTraining.NOTHING;
+
+  CommittedState(ElasticLoop loop) {
+    this.loop = loop;
+  }
+
+  /** The step whose state it is, or {@link ElasticTraining#NOTHING}. */
+  long step() {
+    return step;
+  }
+
+  /** What {@link ElasticLoop#save} has returned. */
+  byte[] rest() {
+    return rest;
+  }
+
+  /**
+   * What ranks compare before one gets the state of another.
+   *
+   * @param trains whether this rank trains already
+   * @return the number of buffers, and of their elements, a digest of types and counts, and whether
+   *     it trains
+   */
+  long[] shape(boolean trains) {
+    long elements = 0;
+    long digest = 1;
+    List<? extends DeviceBuffer> state = loop.state();
+    for (DeviceBuffer buffer : state) {
+      elements += buffer.count();
+      digest = 31 * (31 * digest + buffer.count()) + buffer.type().ordinal();
+    }
+    return new long[] {state.size(), elements, digest, trains ? 1 : 0};
+  }
+
+  /**
+   * Names the shapes of two ranks.
+   *
+   * @param shapes of all ranks
+   * @param rank the one that differs from rank 0
+   */
+  static String difference(long[] shapes, int rank) {
+    int at = 4 * rank;
+    return String.format(
+        Locale.ROOT,
+        "the states of rank 0 and rank %d differ: %d buffers with %d elements on rank 0,"
+            + " %d buffers with %d elements on rank %d",
+        rank,
+        shapes[0],
+        shapes[1],
+        shapes[at],
+        shapes[at + 1],
+        rank);
+  }
+
+  /** The state in parts that fit in a message. */
+  List<DeviceBuffer> pieces() {
+    List<DeviceBuffer> pieces = new ArrayList<>();
+    for (DeviceBuffer buffer : loop.state()) {
+      long most = PIECE_BYTES / buffer.type().sizeInBytes();
+      for (long from = 0; from < buffer.count(); from += most) {
+        pieces.add(buffer.slice(from, Math.min(most, buffer.count() - from)));
+      }
+    }
+    return pieces;
+  }
+
+  /** Copies the state. */
+  void take(long newStep) {
+    List<DeviceBuffer> pieces = pieces();
+    for (int i = 0; i < pieces.size(); i++) {
+      if (i == copies.size()) {
+        copies.add(HostBuffers.allocate((int) pieces.get(i).sizeInBytes()));
+      }
+      pieces.get(i).copyTo(copies.get(i));
+    }
+    rest = loop.save();
+    step = newStep;
+  }
+
+  /** Gives the copy back to the training. */
+  void restore() {
+    List<DeviceBuffer> pieces = pieces();
+    for (int i = 0; i < pieces.size(); i++) {
+      pieces.get(i).copyFrom(copies.get(i));
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package org.gradientsync.tools.run;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests which lost ranks are started again. The ranks are shell scripts. */
+class RanksAsProcessesTest {
+  @TempDir Path folder;
+
+  private int run(int size, String script) throws Exception {
+    String begin =
+        "cd '"
+            + folder
+            + "'; begin() { rm \"$GRADIENTSYNC_WAITING\"; }; wait_for() {"
+            + " for i in $(seq 400); do [ ! -e $1 ] || break; sleep 0.05; done; }; ";
+    return new RanksAsProcesses(
+            size, 0, size, "127.0.0.1:1", true, Map.of(), List.of("sh", "-c", begin + script))
+        .run();
+  }
+
+  private boolean has(String file) {
+    return Files.exists(folder.resolve(file));
+  }
+
+  @Test
+  void aRankThatIsLostBeforeTheJobBeginsIsStartedAsThatRank() throws Exception {
+    String script =
+        "if mkdir first-$RANK; then kill -9 $$; fi; [ -z \"$GRADIENTSYNC_JOIN\" ] || exit 9; begin";
+    assertEquals(0, run(2, script));
+    assertTrue(has("first-0") && has("first-1"));
+  }
+
+  @Test
+  void aRankThatFailsBeforeTheJobBeginsEndsIt() throws Exception {
+    assertEquals(5, run(2, "[ $RANK = 0 ] || exit 5; wait_for nothing; touch waited"));
+    assertFalse(has("waited"));
+  }
+
+  @Test
+  void ranksAreStartedAgainAfterOneHasLeft() throws Exception {
+    String script =
+        "begin; case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) wait_for again ;;"
+            + " 1) wait_for left; sleep 0.2; kill -9 $$ ;;"
+            + " 1true) touch again ;;"
+            + " 2) touch left ;;"
+            + " esac";
+    assertEquals(0, run(3, script));
+    assertTrue(has("again"));
+  }
+
+  @Test
+  void nobodyWaitsToJoinNobody() throws Exception {
+    String script =
+        "case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) begin; wait_for again; exit 75 ;;"
+            + " 1) begin; kill -9 $$ ;;"
+            + " 1true) touch again; wait_for nothing; touch waited ;;"
+            + " esac";
+    assertEquals(75, run(2, script));
+    assertFalse(has("waited"));
+  }
+}
