@@ -149,13 +149,13 @@ final class PeerLayout {
   }
 
   /**
-   * As {@link #batches}, where each owner has a block of {@code count} elements: several chunks, so
-   * that owners add while more elements are on their way.
+   * As {@link #batches}, where each owner has a block of {@code count} elements. Larger ones go in
+   * several chunks, so that owners add while more elements are on their way.
    */
   int batchesOfBlocks(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
-    long batch = WORKERS * algorithm.batch(type) * blocks;
-    long sixth = vectors(type, count) / batch / 6;
-    return (int) Math.max(1, Math.min(sixth, batches(algorithm, type, count * ranks, blocks)));
+    long sixth = vectors(type, count) / (WORKERS * algorithm.batch(type) * blocks) / 6;
+    int most = batches(algorithm, type, count * ranks, blocks);
+    return sixth < 2 ? most : (int) Math.min(sixth, most);
   }
 
   private long shard(DataType type, long count) {

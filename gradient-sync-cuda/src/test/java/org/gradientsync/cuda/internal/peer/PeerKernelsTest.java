@@ -46,6 +46,7 @@ class PeerKernelsTest {
       reduce.add("convert_FLOAT32_" + wire);
       reduce.add("convert_" + wire + "_FLOAT32");
     }
+    reduce.add("sum_rows");
     used.put("reduce", reduce);
     for (PeerFormat format : formats) {
       for (ReduceOp op : ReduceOp.values()) {

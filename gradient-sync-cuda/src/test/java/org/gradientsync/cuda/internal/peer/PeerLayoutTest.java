@@ -411,7 +411,7 @@ class PeerLayoutTest {
     PeerLayout layout = new PeerLayout(2);
     PeerAlgorithm stream = PeerAlgorithm.STREAM;
     assertEquals(1, layout.batchesOfBlocks(stream, DataType.FLOAT32, 1, 1));
-    assertEquals(1, layout.batchesOfBlocks(stream, DataType.FLOAT32, 2 << 20, 132));
+    assertEquals(5, layout.batchesOfBlocks(stream, DataType.FLOAT32, 2 << 20, 132)); // one chunk
     assertEquals(2, layout.batchesOfBlocks(stream, DataType.FLOAT32, 8 << 20, 132));
     assertEquals(
         layout.batches(stream, DataType.FLOAT32, 1L << 32, 132),
