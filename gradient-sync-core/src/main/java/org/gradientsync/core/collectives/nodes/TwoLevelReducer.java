@@ -17,7 +17,6 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.CollectiveCall;
@@ -100,7 +99,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   private void reduce(CollectiveCall call) {
-    if (anyPrivate()) {
+    if (!rendezvous.canAllBeMapped()) {
       other.move(call);
       return;
     }
@@ -111,14 +110,6 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     } catch (RuntimeException | Error e) {
       throw mates.broken((HostBuffer) call.in(), e);
     }
-  }
-
-  private boolean anyPrivate() {
-    boolean any = false;
-    for (int peer = 0; peer < group.size(); peer++) {
-      any |= CallRecord.memoryId(rendezvous.call(peer)) < 0;
-    }
-    return any;
   }
 
   private RunningSumPlan plan(CollectiveCall call) {

@@ -1,5 +1,6 @@
 package org.gradientsync.core.collectives.nodes;
 
+import org.gradientsync.SumOrder;
 import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.collectives.messages.RendezvousChoice;
 import org.gradientsync.core.group.ProcessGroup;
@@ -62,7 +63,8 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
     NodesRendezvous rendezvous =
-        RendezvousChoice.useNodes(group, context.communicator(), device.share());
+        RendezvousChoice.useNodes(
+            group, context.communicator(), device.share(), context.order() == SumOrder.ANY);
     return new TwoLevelReducer(
         name(),
         group,

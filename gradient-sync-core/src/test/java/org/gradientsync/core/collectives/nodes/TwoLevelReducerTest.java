@@ -39,7 +39,7 @@ class TwoLevelReducerTest {
   private static final Settings ANY = new Settings(Map.of("order", "any"));
   private static final int CHUNK_BYTES = 1024;
 
-  private interface Calls {
+  interface Calls {
     void make(ProcessGroup group, HostDevice device, Reducer reducer, GradientSync own)
         throws Exception;
   }
@@ -51,7 +51,7 @@ class TwoLevelReducerTest {
     run(nodes, minBytes, NONE, calls);
   }
 
-  private static void run(int[] nodes, int minBytes, Settings settings, Calls calls) {
+  static void run(int[] nodes, int minBytes, Settings settings, Calls calls) {
     LocalRanks.run(
         nodes.length,
         own -> {
