@@ -200,13 +200,6 @@ public final class CallRecord {
     return memoryId(call) == SUMMED;
   }
 
-  /** Forgets where the buffer lies, but not that other ranks can map it: for other nodes. */
-  static void hidePlace(ByteBuffer target) {
-    if (memoryId(target) >= 0) {
-      writePlace(target, 0, 0);
-    }
-  }
-
   /** Whether two calls are the same in every respect. */
   static boolean equal(ByteBuffer a, int at, ByteBuffer b) {
     for (int i = 0; i < BYTES; i += Long.BYTES) {

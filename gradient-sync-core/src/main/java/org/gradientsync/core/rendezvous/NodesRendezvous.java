@@ -261,7 +261,9 @@ public final class NodesRendezvous implements Rendezvous {
     }
     ByteBuffer entry = calls.entry(group.rank(), slot());
     entry.put(0, own, 0, CallRecord.BYTES);
-    CallRecord.hidePlace(entry);
+    if (CallRecord.memoryId(own) >= 0) {
+      CallRecord.writePlace(entry, 0, 0); // its node finds the place in its own record
+    }
     if (exchange != null) {
       exchange.begin(slot(), sums);
     }

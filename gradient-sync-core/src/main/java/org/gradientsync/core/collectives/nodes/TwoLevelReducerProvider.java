@@ -54,11 +54,11 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    return create(context, TwoLevelReducer.MIN_BYTES, TwoLevelReducer.MAX_CHUNK_BYTES);
+    return create(context, TwoLevelSizes.USUAL);
   }
 
   /** For tests, with other sizes. */
-  Reducer create(SyncContext context, int minBytes, int chunkBytes) {
+  Reducer create(SyncContext context, TwoLevelSizes sizes) {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
@@ -66,14 +66,6 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
         RendezvousChoice.useNodes(
             group, context.communicator(), device.share(), context.order() == SumOrder.ANY);
     return new TwoLevelReducer(
-        name(),
-        group,
-        rendezvous,
-        device,
-        layout,
-        rendezvous.memory(),
-        context.order(),
-        minBytes,
-        chunkBytes);
+        name(), group, rendezvous, device, layout, rendezvous.memory(), context.order(), sizes);
   }
 }

@@ -1,6 +1,7 @@
 package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
+import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 
 /**
@@ -9,7 +10,7 @@ import org.gradientsync.core.collectives.messages.Shards;
  */
 final class ModelledRivals {
   /** Longer messages are divided, as those of {@code two-level} are. */
-  private static final int SEGMENT_BYTES = TwoLevelReducer.MAX_CHUNK_BYTES;
+  private static final int SEGMENT_BYTES = TwoLevelSizes.MAX_CHUNK_BYTES;
 
   /** The chunks that NCCL lets a sender be ahead of its receiver. */
   private static final int NCCL_STEPS = 8;
@@ -212,8 +213,7 @@ final class ModelledRivals {
       links = new VirtualLinks(machine, nodes);
       int rails = machine.ranksPerNode();
       long half = ceil(count, TREES);
-      long chunk = TwoLevelReducer.chunk(half, ELEMENT, rails, TwoLevelReducer.MAX_CHUNK_BYTES);
-      shards = new Shards(half, rails, chunk / ELEMENT);
+      shards = TwoLevelSizes.USUAL.chunks(SumOrder.RANKS, nodes, half, ELEMENT, rails);
       come = new int[TREES][nodes][shards.chunks()];
       left = new long[TREES][nodes][NCCL_STEPS];
       clocks = new long[nodes];

@@ -5,14 +5,15 @@ import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.AllReducePlan;
 import org.gradientsync.core.collectives.messages.GatheredSums;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.rendezvous.LeaderRounds;
 import org.gradientsync.core.rendezvous.SumTree;
 
 /**
  * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally
  * many ranks that call at the same time. What is sent when is decided by the same code as in real
- * runs: {@link RunningSum}, {@link ChunkOrder}, {@link Shards}, {@link LeaderRounds}, {@link
- * SumTree}, and the sizes of chunks.
+ * runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link Halving}, {@link
+ * Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
  *
  * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
  * all, and its messages for theirs; they share the node's link. A core finds out at once what has
@@ -25,6 +26,7 @@ final class ModelledTwoLevel {
   /** Chunks times nodes above which the nodes of a symmetric sum are not simulated one by one. */
   private static final long MANY = 1_000_000;
 
+  private static final TwoLevelSizes SIZES = TwoLevelSizes.USUAL;
   private static final int KIND_SHIFT = 40;
   private static final int NODE_SHIFT = 28;
   private static final long WAKE = 0;
@@ -48,15 +50,19 @@ final class ModelledTwoLevel {
   /** Models the way that a buffer of this size takes. */
   static Modelled allReduce(ModelledMachine machine, int nodes, SumOrder order, long count) {
     long bytes = count * ELEMENT;
-    if (nodes > 1 && order == SumOrder.ANY && bytes <= LeaderRounds.mostSum()) {
-      return withSums(machine, nodes, count);
-    }
-    if (nodes > 1 && bytes < TwoLevelReducer.MIN_BYTES) {
-      return bytes <= LeaderRounds.mostPayload(nodes * machine.ranksPerNode())
-          ? withCalls(machine, nodes, count)
-          : directly(machine, nodes, count);
-    }
-    return runningSum(machine, nodes, order, count);
+    int carriers = machine.ranksPerNode();
+    Way way =
+        nodes == 1 ? Way.RUNNING_SUM : SIZES.way(order, nodes, count, ELEMENT, ELEMENT, carriers);
+    return switch (way) {
+      case HALVING -> halving(machine, nodes, count);
+      case RUNNING_SUM -> runningSum(machine, nodes, order, count);
+      default ->
+          order == SumOrder.ANY
+              ? withSums(machine, nodes, count)
+              : bytes <= LeaderRounds.mostPayload(nodes * carriers)
+                  ? withCalls(machine, nodes, count)
+                  : directly(machine, nodes, count);
+    };
   }
 
   /** With contributions that travel with the calls. See {@link GatheredSums}. */
@@ -83,12 +89,19 @@ final class ModelledTwoLevel {
     return model.result(messages.run(met), messages.most());
   }
 
+  /** By halving and doubling. See {@link HalvingPlan}. */
+  static Modelled halving(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
+    long[] met = model.meet(0, false);
+    long[] messages = new long[1];
+    Shards shards = SIZES.columns(count, ELEMENT, machine.ranksPerNode());
+    long end = new ModelledHalving(machine, model.links, shards, nodes).run(met, messages);
+    return model.result(end, messages[0]);
+  }
+
   /** By a running sum. See {@link RunningSumPlan}. */
   static Modelled runningSum(ModelledMachine machine, int nodes, SumOrder order, long count) {
-    int carriers = machine.ranksPerNode();
-    long most = TwoLevelReducer.maxChunk(order, nodes, TwoLevelReducer.MAX_CHUNK_BYTES);
-    long chunk = TwoLevelReducer.chunk(count, ELEMENT, carriers, most) / ELEMENT;
-    Shards shards = new Shards(count, carriers, chunk);
+    Shards shards = SIZES.chunks(order, nodes, count, ELEMENT, machine.ranksPerNode());
     boolean symmetric = order == SumOrder.ANY && nodes > 1 && (long) shards.chunks() * nodes > MANY;
     return symmetric ? symmetricSum(machine, nodes, shards) : sum(machine, nodes, order, shards);
   }

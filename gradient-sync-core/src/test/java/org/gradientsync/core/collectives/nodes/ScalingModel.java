@@ -131,7 +131,7 @@ final class ScalingModel {
   }
 
   private static void printWays(int nodes, long bytes, long count) {
-    boolean fits = bytes <= TwoLevelReducer.MIN_BYTES;
+    boolean fits = bytes <= TwoLevelSizes.USUAL.minBytes();
     System.out.printf(
         Locale.ROOT,
         "| %d (%d) | %s | %s | %s | %s | %s |%n",
@@ -148,10 +148,10 @@ final class ScalingModel {
   private static void printOtherNetworks() {
     System.out.printf(
         "%nTime by messages divided by that of a running sum, RANKS, at %s:%n%n",
-        size(TwoLevelReducer.MIN_BYTES));
+        size(TwoLevelSizes.USUAL.minBytes()));
     System.out.println("| a message costs | latency | 2 nodes | 8 nodes | 16 nodes | 64 nodes |");
     System.out.println("| --- ".repeat(6) + "|");
-    long count = TwoLevelReducer.MIN_BYTES / ModelledTwoLevel.ELEMENT;
+    long count = TwoLevelSizes.USUAL.minBytes() / ModelledTwoLevel.ELEMENT;
     for (int nanoseconds : new int[] {200, 500, 2000}) {
       for (int microseconds : new int[] {2, 5, 20}) {
         ModelledMachine machine =

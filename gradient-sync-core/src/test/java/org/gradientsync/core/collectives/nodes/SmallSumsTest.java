@@ -25,7 +25,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SmallSumsTest {
   private static final Settings ANY = new Settings(Map.of("order", "any"));
   private static final int MOST = LeaderRounds.mostSum();
-  private static final int MIN_BYTES = 16 << 10;
 
   /** One rank on the first node, two on the second, and so on by turns. */
   private static int[] nodes(int count) {
@@ -79,7 +78,7 @@ class SmallSumsTest {
     int[] nodes = nodes(count);
     TwoLevelReducerTest.run(
         nodes,
-        MIN_BYTES,
+        TwoLevelSizes.USUAL,
         ANY,
         (group, device, reducer, own) -> {
           for (int length : new int[] {1, 7, MOST / Float.BYTES}) {
@@ -109,7 +108,7 @@ class SmallSumsTest {
   void whatDoesNotDependOnTheOrderHasTheSameBits(int count) {
     TwoLevelReducerTest.run(
         nodes(count),
-        MIN_BYTES,
+        TwoLevelSizes.USUAL,
         ANY,
         (group, device, reducer, own) -> {
           for (DataType type : DataType.values()) {
@@ -130,7 +129,7 @@ class SmallSumsTest {
     int[] nodes = nodes(3);
     TwoLevelReducerTest.run(
         nodes,
-        MIN_BYTES,
+        TwoLevelSizes.USUAL,
         ANY,
         (group, device, reducer, own) -> {
           for (int odd = 0; odd < nodes.length; odd++) {
@@ -154,7 +153,7 @@ class SmallSumsTest {
     int[] nodes = nodes(5);
     TwoLevelReducerTest.run(
         nodes,
-        MIN_BYTES,
+        TwoLevelSizes.USUAL,
         ANY,
         (group, device, reducer, own) -> {
           try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 50)) {
