@@ -41,6 +41,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final NodesRendezvous rendezvous;
   private final HostDevice device;
   private final NodeLayout layout;
+  private final int carriers; // of each node
   private final NodeMates mates;
   private final NodeBuffers buffers;
   private final PlanCache<CarrierPlan> plans;
@@ -65,6 +66,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     this.rendezvous = rendezvous;
     this.device = device;
     this.layout = layout;
+    carriers = layout.fewest();
     this.order = order;
     this.sizes = sizes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
@@ -110,7 +112,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         buffer.count(),
         type.sizeInBytes(),
         type.accumulator().sizeInBytes(),
-        layout.fewest());
+        carriers);
   }
 
   private CarrierPlan plan(CollectiveCall call) {
@@ -130,12 +132,12 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     DataType type = own.type().accumulator();
     int sum = type.sizeInBytes();
     if (way(own) == Way.HALVING) {
-      Shards columns = sizes.columns(own.count(), sum, layout.fewest());
+      Shards columns = sizes.columns(own.count(), sum, carriers);
       DeviceBuffer room =
           scratch(Way.HALVING, type, HalvingPlan.SCRATCH_COLUMNS * sizes.maxColumn());
       return new HalvingPlan(group, device, layout, mates, board, mapped, columns, room);
     }
-    Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, layout.fewest());
+    Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
     int slots = RunningSumPlan.slots(order, layout.nodes());
     long bytes = slots * sizes.maxChunk(order, layout.nodes());
     DeviceBuffer room = scratch(Way.RUNNING_SUM, type, bytes);
