@@ -1,6 +1,8 @@
 package org.gradientsync.core.collectives.nodes;
 
+import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.gradientsync.DataType;
@@ -29,11 +31,11 @@ import org.gradientsync.spi.Unclosed;
 /**
  * The reducer for processes on several nodes, with consecutive ranks on each node. Ranks of one
  * node read each other's buffers in place. Between nodes, a running sum passes from one to the next
- * ({@link RunningSumPlan}), or nodes exchange halves ({@link HalvingPlan}); {@link TwoLevelSizes}
- * decide.
+ * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
+ * HalvingPlan}) of blocks; {@link TwoLevelSizes} decide.
  *
- * <p>Small buffers, and buffers that lie in private memory on any rank, are reduced by messages
- * between all ranks.
+ * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank are
+ * reduced by messages between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
@@ -49,6 +51,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final SumOrder order;
   private final TwoLevelSizes sizes;
   private final Map<Way, Map<DataType, DeviceBuffer>> scratch = new EnumMap<>(Way.class);
+  private final Map<DataType, DeviceBuffer> contributions = new EnumMap<>(DataType.class);
+  private final List<DeviceBuffer> outgrown = new ArrayList<>();
   private long published; // chunks of each rank of this node
 
   TwoLevelReducer(
@@ -81,9 +85,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
 
   @Override
   public void run(CollectiveCall call) {
-    if (call.kind() != Kind.ALL_REDUCE
-        || call.in().count() == 0
-        || way(call.in()) == Way.MESSAGES) {
+    if (call.kind() != Kind.ALL_REDUCE || call.in().count() == 0 || way(call.in()) == Way.CALLS) {
       other.run(call);
     } else {
       group.run(call, reduce);
@@ -112,6 +114,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         buffer.count(),
         type.sizeInBytes(),
         type.accumulator().sizeInBytes(),
+        group.size(),
         carriers);
   }
 
@@ -137,11 +140,37 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
           scratch(Way.HALVING, type, HalvingPlan.SCRATCH_COLUMNS * sizes.maxColumn());
       return new HalvingPlan(group, device, layout, mates, board, mapped, columns, room);
     }
+    if (way(own) == Way.EXCHANGE) {
+      return exchange(own, mapped);
+    }
     Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
     int slots = RunningSumPlan.slots(order, layout.nodes());
     long bytes = slots * sizes.maxChunk(order, layout.nodes());
     DeviceBuffer room = scratch(Way.RUNNING_SUM, type, bytes);
     return new RunningSumPlan(group, device, layout, order, mates, board, mapped, chunks, room);
+  }
+
+  private ExchangePlan exchange(HostBuffer own, NodeBuffers.Mapped mapped) {
+    Shards columns = sizes.exchanged(own.count(), own.type().sizeInBytes(), carriers);
+    ExchangeRounds rounds =
+        TwoLevelSizes.exchange(layout.nodes(), columns, own.type().sizeInBytes());
+    long count = ExchangePlan.scratchCount(columns, rounds, layout.most());
+    DeviceBuffer room = contributions(own.type(), count);
+    SharedMemoryRendezvous board = rendezvous.node();
+    return new ExchangePlan(group, device, layout, mates, board, mapped, columns, rounds, room);
+  }
+
+  /** Room for contributions that are exchanged, which grows with the buffers. */
+  private DeviceBuffer contributions(DataType type, long count) {
+    DeviceBuffer room = contributions.get(type);
+    if (room == null || room.count() < count) {
+      if (room != null) {
+        outgrown.add(room); // older plans use it
+      }
+      room = Unclosed.exempt(device.allocate(type, Long.highestOneBit(count) << 1));
+      contributions.put(type, room);
+    }
+    return room;
   }
 
   private DeviceBuffer scratch(Way way, DataType type, long bytes) {
@@ -155,6 +184,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   public void close() {
     synchronized (group) {
       Resources.closeAll(plans, other);
+      outgrown.forEach(DeviceBuffer::close);
+      contributions.values().forEach(DeviceBuffer::close);
       scratch.values().forEach(ofWay -> ofWay.values().forEach(DeviceBuffer::close));
       scratch.clear();
     }

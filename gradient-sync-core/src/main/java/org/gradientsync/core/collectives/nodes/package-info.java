@@ -12,11 +12,13 @@
  * nodes work at the same time. {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} has
  * its messages and its memory.
  *
- * <p>In any order, buffers of middle size are halved and doubled between nodes: {@link
- * org.gradientsync.core.collectives.nodes.HalvingRounds} say who exchanges which {@link
- * org.gradientsync.core.collectives.nodes.Blocks}, {@link
- * org.gradientsync.core.collectives.nodes.Halving} in which order, and {@link
- * org.gradientsync.core.collectives.nodes.HalvingPlan} has the messages.
+ * <p>Smaller buffers are divided into {@link org.gradientsync.core.collectives.nodes.Blocks}, one
+ * for each node, by a {@link org.gradientsync.core.collectives.nodes.BlocksPlan} in the order of
+ * {@link org.gradientsync.core.collectives.nodes.ColumnSteps}. In rank order, the owners get all
+ * contributions by {@link org.gradientsync.core.collectives.nodes.ExchangeRounds} of an {@link
+ * org.gradientsync.core.collectives.nodes.ExchangePlan}; in any order, sums by {@link
+ * org.gradientsync.core.collectives.nodes.HalvingRounds} of a {@link
+ * org.gradientsync.core.collectives.nodes.HalvingPlan}.
  *
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
  * two other reducers, that of a node's ranks and one that carries messages between the ranks with

@@ -2,7 +2,6 @@ package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.collectives.messages.AllReducePlan;
 import org.gradientsync.core.collectives.messages.GatheredSums;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
@@ -12,7 +11,7 @@ import org.gradientsync.core.rendezvous.SumTree;
 /**
  * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally
  * many ranks that call at the same time. What is sent when is decided by the same code as in real
- * runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link Halving}, {@link
+ * runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link ColumnSteps}, {@link
  * Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
  *
  * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
@@ -49,19 +48,19 @@ final class ModelledTwoLevel {
 
   /** Models the way that a buffer of this size takes. */
   static Modelled allReduce(ModelledMachine machine, int nodes, SumOrder order, long count) {
-    long bytes = count * ELEMENT;
     int carriers = machine.ranksPerNode();
     Way way =
-        nodes == 1 ? Way.RUNNING_SUM : SIZES.way(order, nodes, count, ELEMENT, ELEMENT, carriers);
+        nodes == 1
+            ? Way.RUNNING_SUM
+            : SIZES.way(order, nodes, count, ELEMENT, ELEMENT, nodes * carriers, carriers);
     return switch (way) {
-      case HALVING -> halving(machine, nodes, count);
-      case RUNNING_SUM -> runningSum(machine, nodes, order, count);
-      default ->
+      case CALLS ->
           order == SumOrder.ANY
               ? withSums(machine, nodes, count)
-              : bytes <= LeaderRounds.mostPayload(nodes * carriers)
-                  ? withCalls(machine, nodes, count)
-                  : directly(machine, nodes, count);
+              : withCalls(machine, nodes, count);
+      case HALVING -> halving(machine, nodes, count);
+      case EXCHANGE -> exchange(machine, nodes, count);
+      case RUNNING_SUM -> runningSum(machine, nodes, order, count);
     };
   }
 
@@ -81,12 +80,16 @@ final class ModelledTwoLevel {
     return model.result(last(met) + machine.copyTime(bytes), 0);
   }
 
-  /** By messages between all ranks. See {@link AllReducePlan}. */
-  static Modelled directly(ModelledMachine machine, int nodes, long count) {
+  /** By an exchange of contributions. See {@link ExchangePlan}. */
+  static Modelled exchange(ModelledMachine machine, int nodes, long count) {
+    int carriers = machine.ranksPerNode();
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
     long[] met = model.meet(0, false);
-    ModelledMessages messages = new ModelledMessages(machine, nodes, count, model.links);
-    return model.result(messages.run(met), messages.most());
+    long[] messages = new long[1];
+    Shards shards = SIZES.exchanged(count, ELEMENT, carriers);
+    ExchangeRounds rounds = TwoLevelSizes.exchange(nodes, shards, ELEMENT);
+    ModelledBlocks blocks = new ModelledBlocks(machine, model.links, shards, nodes, rounds);
+    return model.result(blocks.run(met, messages), messages[0]);
   }
 
   /** By halving and doubling. See {@link HalvingPlan}. */
@@ -95,7 +98,7 @@ final class ModelledTwoLevel {
     long[] met = model.meet(0, false);
     long[] messages = new long[1];
     Shards shards = SIZES.columns(count, ELEMENT, machine.ranksPerNode());
-    long end = new ModelledHalving(machine, model.links, shards, nodes).run(met, messages);
+    long end = new ModelledBlocks(machine, model.links, shards, nodes, null).run(met, messages);
     return model.result(end, messages[0]);
   }
 

@@ -39,9 +39,11 @@ class TwoLevelReducerTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings ANY = new Settings(Map.of("order", "any"));
   private static final int CHUNK_BYTES = 1024;
-  private static final TwoLevelSizes BY_SUMS = new TwoLevelSizes(0, CHUNK_BYTES, 0);
+  private static final TwoLevelSizes BY_SUMS = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0);
   private static final TwoLevelSizes BY_HALVING =
-      new TwoLevelSizes(0, CHUNK_BYTES, Integer.MAX_VALUE);
+      new TwoLevelSizes(false, CHUNK_BYTES, Integer.MAX_VALUE, 0);
+  private static final TwoLevelSizes BY_EXCHANGE =
+      new TwoLevelSizes(false, CHUNK_BYTES, 0, Integer.MAX_VALUE);
 
   interface Calls {
     void make(ProcessGroup group, HostDevice device, Reducer reducer, GradientSync own)
@@ -51,10 +53,6 @@ class TwoLevelReducerTest {
   /**
    * @param nodes the node of each rank
    */
-  private static void run(int[] nodes, int minBytes, Calls calls) {
-    run(nodes, new TwoLevelSizes(minBytes, CHUNK_BYTES, 0), NONE, calls);
-  }
-
   static void run(int[] nodes, TwoLevelSizes sizes, Settings settings, Calls calls) {
     LocalRanks.run(
         nodes.length,
@@ -80,9 +78,15 @@ class TwoLevelReducerTest {
   @ParameterizedTest
   @MethodSource("placements")
   void bitsAreThoseOfTheSumInRankOrder(int[] nodes) {
+    requireRankOrder(nodes, BY_SUMS);
+    requireRankOrder(nodes, BY_EXCHANGE);
+  }
+
+  private static void requireRankOrder(int[] nodes, TwoLevelSizes sizes) {
     run(
         nodes,
-        0,
+        sizes,
+        NONE,
         (group, device, reducer, own) -> {
           for (DataType type : DataType.values()) {
             for (ReduceOp op : ReduceOp.values()) {
@@ -92,6 +96,22 @@ class TwoLevelReducerTest {
                 }
               }
             }
+          }
+        });
+  }
+
+  /** So many nodes that contributions pass other nodes on their way. */
+  @Test
+  void bitsOfManyNodesAreThoseOfTheSumInRankOrder() {
+    int[] nodes = {0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 10, 11, 12, 13};
+    run(
+        nodes,
+        BY_EXCHANGE,
+        NONE,
+        (group, device, reducer, own) -> {
+          for (int count : new int[] {3, 200, 1500}) {
+            compare(DataType.FLOAT32, ReduceOp.SUM, count, device, reducer, own);
+            compare(DataType.BFLOAT16, ReduceOp.AVERAGE, count, device, reducer, own);
           }
         });
   }
@@ -224,7 +244,7 @@ class TwoLevelReducerTest {
       int first = 6 * run;
       run(
           new int[] {0, 0, 1, 1, 2, 2},
-          new TwoLevelSizes(0, CHUNK_BYTES, halvingBytes),
+          new TwoLevelSizes(false, CHUNK_BYTES, halvingBytes, 0),
           ANY,
           (group, device, reducer, own) -> {
             try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 20_001)) {
@@ -245,7 +265,8 @@ class TwoLevelReducerTest {
   void buffersInPrivateMemoryAndSmallOnesAreReducedToo() {
     run(
         new int[] {0, 0, 1, 1},
-        1000,
+        TwoLevelSizes.USUAL,
+        NONE,
         (group, device, reducer, own) -> {
           float[] mine = new float[10_000];
           Arrays.fill(mine, group.rank());
@@ -274,7 +295,8 @@ class TwoLevelReducerTest {
   void differentCallsAreNamedAndChangeNothing() {
     run(
         new int[] {0, 0, 1, 1},
-        0,
+        BY_SUMS,
+        NONE,
         (group, device, reducer, own) -> requireMismatch(group, device, reducer));
   }
 

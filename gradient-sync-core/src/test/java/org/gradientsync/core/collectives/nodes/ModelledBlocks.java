@@ -3,10 +3,10 @@ package org.gradientsync.core.collectives.nodes;
 import org.gradientsync.core.collectives.messages.Shards;
 
 /**
- * A HalvingPlan in virtual time. The carriers of a node do the same at the same time, so one of
- * them stands for all.
+ * A {@link BlocksPlan} in virtual time: a {@link HalvingPlan} or an {@link ExchangePlan}. The
+ * carriers of a node do the same at the same time, so one of them stands for all.
  */
-final class ModelledHalving {
+final class ModelledBlocks {
   private static final int NODE_SHIFT = 32;
   private static final int STEP_SHIFT = 24;
   private static final int WAKE = 0xff;
@@ -16,14 +16,34 @@ final class ModelledHalving {
   private final VirtualLinks links;
   private final Shards shards;
   private final int nodes;
-  private final int rounds;
+  private final int rounds; // to gather
+  private final int reductions; // rounds
+  private final ExchangeRounds exchange; // or null if blocks are halved
+  private final int[][][] parcels; // the blocks of each message of an exchange, by round
 
-  ModelledHalving(ModelledMachine machine, VirtualLinks links, Shards shards, int nodes) {
+  /**
+   * @param exchange how contributions are exchanged, or null if sums are halved
+   */
+  ModelledBlocks(
+      ModelledMachine machine,
+      VirtualLinks links,
+      Shards shards,
+      int nodes,
+      ExchangeRounds exchange) {
+    this.exchange = exchange;
     this.machine = machine;
     this.links = links;
     this.shards = shards;
     this.nodes = nodes;
     rounds = new HalvingRounds(nodes, 0).count();
+    reductions = exchange == null ? rounds : exchange.count();
+    parcels = new int[exchange == null ? 0 : reductions][][];
+    for (int round = 0; round < parcels.length; round++) {
+      parcels[round] = new int[exchange.messages(round)][];
+      for (int i = 0; i < parcels[round].length; i++) {
+        parcels[round][i] = exchange.blocks(round, i);
+      }
+    }
   }
 
   /**
@@ -63,10 +83,10 @@ final class ModelledHalving {
   }
 
   /** All carriers of a node. */
-  private final class Carrier implements Halving.Steps {
+  private final class Carrier implements ColumnSteps.Steps {
     private final int node;
     private final HalvingRounds geometry;
-    private final Halving halving;
+    private final ColumnSteps steps;
     private final int[][] come; // messages, by step and column
     private final long[] sent; // when all of a column is
     private long time; // what has happened until then is known
@@ -79,17 +99,17 @@ final class ModelledHalving {
     Carrier(int node) {
       this.node = node;
       geometry = new HalvingRounds(nodes, node);
-      halving = new Halving(shards.chunks(), 2 * rounds, this);
-      come = new int[1 + 2 * rounds][shards.chunks()];
+      steps = new ColumnSteps(shards.chunks(), reductions + rounds, this);
+      come = new int[1 + reductions + rounds][shards.chunks()];
       sent = new long[shards.chunks()];
-      halving.begin();
+      steps.begin();
     }
 
     boolean isDone() {
-      return halving.isDone() && copied == 2 * shards.chunks();
+      return steps.isDone() && copied == 2 * shards.chunks();
     }
 
-    /** Does what run does, until the core is busy or has to wait. */
+    /** Does what {@link CarrierPlan#run} does, until the core is busy or has to wait. */
     void go(long now) {
       if (isDone()) {
         return;
@@ -102,7 +122,7 @@ final class ModelledHalving {
       clock = now;
       boolean any = true;
       while (any && clock == now && !isDone()) {
-        any = halving.advance() | copy();
+        any = steps.advance() | copy();
       }
       long next = Long.MAX_VALUE;
       for (int column = 0; column < sent.length && clock == now; column++) {
@@ -119,7 +139,7 @@ final class ModelledHalving {
     }
 
     private boolean copy() {
-      published = halving.halves();
+      published = steps.halves();
       if (copied == published) {
         return false;
       }
@@ -167,42 +187,100 @@ final class ModelledHalving {
       // costs nothing
     }
 
-    /** Whether the first carrier's message has come, if it has any. */
     @Override
     public boolean hasCome(int column, int step) {
-      return come[step][column] > 0 || !isSent(column, step);
+      return come[step][column] >= expected(column, step);
     }
 
-    private boolean isSent(int column, int step) {
-      boolean sums = step <= rounds;
-      int round = sums ? step - 1 : 2 * rounds - step;
-      int from = sums ? geometry.below(round) : geometry.above(round);
-      Blocks blocks = new Blocks(shards.length(0, column), nodes, from);
-      HalvingRounds other = new HalvingRounds(nodes, from);
-      return (sums
-              ? blocks.length(other.keep(round), other.size(round))
-              : blocks.length(0, other.sent(round)))
-          > 0;
+    /** The number of messages of all carriers that come for a step, those of a peer as one. */
+    private int expected(int column, int step) {
+      if (step > reductions) {
+        int from = geometry.above(reductions + rounds - step);
+        int sent = new HalvingRounds(nodes, from).sent(reductions + rounds - step);
+        return blocks(column, from).length(0, sent) > 0 ? 1 : 0;
+      }
+      if (exchange == null) {
+        HalvingRounds other = new HalvingRounds(nodes, geometry.below(step - 1));
+        Blocks blocks = blocks(column, other.node());
+        return blocks.length(other.keep(step - 1), other.size(step - 1)) > 0 ? 1 : 0;
+      }
+      int count = 0;
+      for (int i = 0; i < parcels[step - 1].length; i++) {
+        int from = Math.floorMod(node - exchange.distance(step - 1, i), nodes);
+        count += parcel(from, 0, column, step - 1, i) > 0 ? 1 : 0;
+      }
+      return count;
+    }
+
+    private Blocks blocks(int column, int of) {
+      return new Blocks(shards.length(0, column), nodes, of);
+    }
+
+    /** The number of elements in a message of contributions. */
+    private long parcel(int from, int rail, int column, int round, int message) {
+      Blocks blocks = new Blocks(shards.length(rail, column), nodes, 0);
+      long length = 0;
+      for (int block : parcels[round][message]) {
+        int owner = exchange.owner(from, round, block);
+        length += blocks.length(owner, owner + 1);
+      }
+      return length * machine.ranksPerNode();
     }
 
     @Override
     public void take(int column, int step) {
-      clock += step > 0 && isSent(column, step) ? machine.message() : 0;
+      clock += step > 0 ? expected(column, step) * machine.message() : 0;
       if (step == 0) {
-        add(column, geometry.keep(0), nodes);
-        sendSums(column, 0);
-        add(column, 0, geometry.keep(0));
-      } else if (step <= rounds) {
-        long length = length(column, 0, geometry.sent(step - 1));
-        clock += machine.addTime(length * ELEMENT);
-        if (step < rounds) {
+        if (exchange == null) {
+          add(column, geometry.keep(0), nodes);
+          sendSums(column, 0);
+          add(column, 0, geometry.keep(0));
+        } else {
+          sendParcels(column, 0);
+        }
+      } else if (step < reductions) {
+        reduce(column, step);
+        if (exchange == null) {
           sendSums(column, step);
         } else {
-          clock += machine.copyTime(length(column, 0, 1) * ELEMENT);
-          sendResults(column, rounds - 1);
+          sendParcels(column, step);
         }
-      } else if (step < 2 * rounds) {
-        sendResults(column, 2 * rounds - step - 1);
+      } else if (step == reductions) {
+        reduce(column, step);
+        sendResults(column, rounds - 1);
+      } else if (step < reductions + rounds) {
+        sendResults(column, reductions + rounds - step - 1);
+      }
+    }
+
+    private void reduce(int column, int step) {
+      if (exchange == null) {
+        clock += machine.addTime(length(column, 0, geometry.sent(step - 1)) * ELEMENT);
+        clock += step == reductions ? machine.copyTime(length(column, 0, 1) * ELEMENT) : 0;
+      } else if (step == reductions) {
+        long contributions = (long) nodes * machine.ranksPerNode();
+        clock += machine.addTime(contributions * length(column, 0, 1) * ELEMENT);
+      }
+    }
+
+    private void sendParcels(int column, int round) {
+      for (int i = 0; i < parcels[round].length; i++) {
+        int rails = 0;
+        long all = 0;
+        for (int rail = 0; rail < shards.ranks(); rail++) {
+          long length = parcel(node, rail, column, round, i);
+          rails += length > 0 ? 1 : 0;
+          all += length;
+          clock += rail == 0 ? machine.copyTime(length * ELEMENT) : 0;
+        }
+        if (rails > 0) {
+          int to = (node + exchange.distance(round, i)) % nodes;
+          clock += machine.message();
+          messages++;
+          long left =
+              links.send(node, to, clock, rails, all * ELEMENT, event(to, 1 + round, column));
+          sent[column] = Math.max(sent[column], left);
+        }
       }
     }
 
@@ -216,7 +294,13 @@ final class ModelledHalving {
     }
 
     private void sendResults(int column, int round) {
-      send(column, 2 * rounds - round, geometry.below(round), 0, geometry.sent(round), true);
+      send(
+          column,
+          reductions + rounds - round,
+          geometry.below(round),
+          0,
+          geometry.sent(round),
+          true);
     }
 
     @Override

@@ -4,18 +4,18 @@ import java.util.Arrays;
 
 /**
  * The order of the steps in which a rank reduces the columns of its shard with its peers on other
- * nodes and gathers the results. The first step of a column adds the contributions of this node;
- * each other one handles what comes in a round of {@link HalvingRounds}. Several columns are under
- * way at the same time. Each step handles the columns in their order, so the messages of two peers
- * match. Only decides and counts: HalvingPlan takes the steps.
+ * nodes and gathers the results. The first step of a column needs nothing but this node; each other
+ * one handles what comes in a round of messages. Several columns are under way at the same time.
+ * Each step handles the columns in their order, so the messages of two peers match. Only decides
+ * and counts: {@link BlocksPlan} takes the steps.
  */
-final class Halving {
+final class ColumnSteps {
   /** The number of columns under way, which hides what one waits for behind the work on others. */
   static final int SLOTS = 4;
 
   /** What happens to a column. What a step begins may take time. */
   interface Steps {
-    /** Expects its sums of other nodes. */
+    /** Expects what comes to be reduced. */
     void expect(int column);
 
     /** Whether what it needs for a step has come; not asked for the first one. */
@@ -37,7 +37,7 @@ final class Halving {
   /**
    * @param rounds the number of rounds of messages
    */
-  Halving(int columns, int rounds, Steps steps) {
+  ColumnSteps(int columns, int rounds, Steps steps) {
     this.columns = columns;
     this.steps = steps;
     taken = new int[1 + rounds];
@@ -87,6 +87,11 @@ final class Halving {
 
   boolean isDone() {
     return left == columns;
+  }
+
+  /** The oldest column that is not complete, if any is not. */
+  int oldest() {
+    return taken[taken.length - 1];
   }
 
   /** The oldest column that has not left, or the last one. */
