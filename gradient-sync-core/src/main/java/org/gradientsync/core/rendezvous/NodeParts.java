@@ -9,7 +9,7 @@ import java.nio.ByteOrder;
  */
 final class NodeParts {
   /** Above this size, the ranks of a node add faster if each adds a part of the elements. */
-  static final int MAX_BYTES = 8 << 10;
+  static final int MAX_BYTES = 16 << 10;
 
   private final ByteBuffer[][] parts; // by slot and local rank
   private final ByteBuffer[] results; // by slot

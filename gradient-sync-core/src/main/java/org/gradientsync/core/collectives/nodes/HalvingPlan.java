@@ -120,14 +120,7 @@ final class HalvingPlan extends BlocksPlan {
       Shards shards,
       DeviceBuffer scratch) {
     super(
-        group,
-        device,
-        layout,
-        mates,
-        board,
-        buffers,
-        shards,
-        new HalvingRounds(layout.nodes(), layout.node()).count());
+        group, device, layout, mates, board, buffers, shards, HalvingRounds.count(layout.nodes()));
     rounds = geometry.count();
     columns = new Column[ownChunks()];
     for (int i = 0; i < columns.length; i++) {

@@ -17,6 +17,11 @@ package org.gradientsync.core.collectives.nodes;
 record HalvingRounds(int nodes, int node) {
   /** The number of rounds of the reduction, and as many to gather. */
   int count() {
+    return count(nodes);
+  }
+
+  /** The same for a number of nodes. */
+  static int count(int nodes) {
     return Integer.SIZE - Integer.numberOfLeadingZeros(nodes - 1);
   }
 

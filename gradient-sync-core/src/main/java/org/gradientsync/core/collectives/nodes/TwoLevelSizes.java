@@ -64,7 +64,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
-    int rounds = new HalvingRounds(nodes, 0).count();
+    int rounds = HalvingRounds.count(nodes);
     if (carries
         && bytes <= LeaderRounds.mostPayload(ranks)
         && ranks * bytes <= rounds * MOST_CARRIED_A_ROUND) {
@@ -86,7 +86,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   static ExchangeRounds exchange(int nodes, Shards columns, int element) {
     ExchangeRounds best = null;
     double least = Double.MAX_VALUE;
-    int most = new HalvingRounds(nodes, 0).count();
+    int most = HalvingRounds.count(nodes);
     for (int rounds = 1; rounds <= most; rounds++) {
       int base = 2;
       while (Math.pow(base, rounds) < nodes) {

@@ -74,7 +74,7 @@ class ScalingModelTest {
   @ParameterizedTest
   @CsvSource({"7, RANKS", "16, RANKS", "7, ANY", "16, ANY", "33, ANY", "64, ANY"})
   void smallBuffersOfManyNodesDoSo(int nodes, SumOrder order) {
-    requireModelled(nodes, order, 1, 200, 2048, 2049);
+    requireModelled(nodes, order, 1, 200, 4096, 4097);
   }
 
   private static void requireModelled(int nodes, SumOrder order, int... counts) {
