@@ -25,9 +25,9 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
- * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan} and {@link
- * TransferPlan} have the algorithms. A plan is made at a call's first run and kept in a {@link
- * PlanCache}.
+ * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan}, {@link
+ * BroadcastPlan} and {@link TransferPlan} have the algorithms. A plan is made at a call's first run
+ * and kept in a {@link PlanCache}.
  */
 public final class MessageReducer implements Reducer {
   private static final int MIN_CHUNK_BYTES = 256;
@@ -133,6 +133,7 @@ public final class MessageReducer implements Reducer {
     return switch (call.kind()) {
       case ALL_REDUCE -> allReduce(call.in());
       case REDUCE_SCATTER, REDUCE -> reduceScatter(call);
+      case BROADCAST -> new BroadcastPlan(group, device, call);
       default -> TransferPlan.of(group, device, call);
     };
   }
