@@ -30,6 +30,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
 
   private static final long MOST_CARRIED_A_ROUND = 45_000; // then rounds of their own take less
   private static final long MOST_BY_EXCHANGE = 4 << 20;
+  private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
 
   /** The ways. */
@@ -73,7 +74,8 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     long exchanged = (shards + 1) * bytes * (nodes - 1) / nodes;
     long passed = Math.min(2, nodes - 1) * bytes;
     boolean fits = bytes <= MOST_BY_EXCHANGE && exchanged - passed <= (long) exchangeBytes * nodes;
-    return exchangeBytes > 0 && fits ? Way.EXCHANGE : Way.RUNNING_SUM;
+    boolean hasFewHops = carries && (nodes == 2 || bytes > EXCHANGED_A_PAIR * nodes * nodes);
+    return exchangeBytes > 0 && fits && !hasFewHops ? Way.EXCHANGE : Way.RUNNING_SUM;
   }
 
   /**
