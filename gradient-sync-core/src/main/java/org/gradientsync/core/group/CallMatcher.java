@@ -78,6 +78,9 @@ public final class CallMatcher {
     rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
+    if (found < 0 && rendezvous.areAllSame()) {
+      return;
+    }
     boolean same =
         sameNames(rendezvous, own, CallRecord.INPUT)
             && sameNames(rendezvous, own, CallRecord.OUTPUT);
@@ -123,12 +126,12 @@ public final class CallMatcher {
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = 0; peer < ranks.size(); peer++) {
+    for (int peer = 0; peer < ranks.size() && !rendezvous.isComplete(); peer++) {
       if (peer != ranks.rank()) {
         wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
       }
     }
-    for (int peer = 0; peer < ranks.size(); peer++) {
+    for (int peer = 0; peer < ranks.size() && !rendezvous.isComplete(); peer++) {
       if (peer != ranks.rank()) {
         wait.await(rendezvous.sent(peer), peer);
       }

@@ -59,6 +59,11 @@ abstract class Accumulator {
     return first();
   }
 
+  /** Turns a complete {@link #running} reduction into the result. */
+  Buffer round(ReduceOp op, int ranks, int count) {
+    return first();
+  }
+
   /**
    * Whether a block finished since the last such call may hold a NaN that is not canonical.
    *

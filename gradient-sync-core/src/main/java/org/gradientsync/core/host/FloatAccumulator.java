@@ -60,6 +60,21 @@ class FloatAccumulator extends Accumulator {
     return result;
   }
 
+  @Override
+  Buffer round(ReduceOp op, int ranks, int count) {
+    if (op == ReduceOp.AVERAGE) {
+      divide(sum, ranks, count);
+    }
+    taint(sum, taint, count);
+    return result;
+  }
+
+  private static void divide(float[] sum, float divisor, int count) {
+    for (int i = 0; i < count; i++) {
+      sum[i] /= divisor;
+    }
+  }
+
   private static void addAndDivide(float[] sum, float[] next, float divisor, int count) {
     for (int i = 0; i < count; i++) {
       sum[i] = (sum[i] + next[i]) / divisor;

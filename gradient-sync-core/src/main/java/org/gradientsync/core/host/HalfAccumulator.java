@@ -52,6 +52,12 @@ final class HalfAccumulator extends FloatAccumulator {
     return narrow(count);
   }
 
+  @Override
+  Buffer round(ReduceOp op, int ranks, int count) {
+    super.round(op, ranks, count);
+    return narrow(count);
+  }
+
   /** The float32 input of {@link #narrow}. */
   FloatBuffer wide() {
     return floats;

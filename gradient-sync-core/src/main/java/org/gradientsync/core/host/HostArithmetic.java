@@ -36,21 +36,38 @@ final class HostArithmetic {
       ((HostBuffer) sources[last]).read(first, accumulator.incoming(), 0, count);
       target.write(first, accumulator.finish(op, ranks, count), 0, count);
     }
+    canonicalize(accumulator, target, target.count());
+  }
+
+  private static void canonicalize(Accumulator accumulator, HostBuffer target, long length) {
     if (accumulator.takeMaybeNaN()) {
-      for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
-        int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+      for (long first = 0; first < length; first += Accumulator.BLOCK) {
+        int count = (int) Math.min(Accumulator.BLOCK, length - first);
         target.read(first, accumulator.incoming(), 0, count);
         target.write(first, accumulator.canonicalize(count), 0, count);
       }
     }
   }
 
+  /** See {@link HostDevice#round}. */
+  void round(HostBuffer total, HostBuffer target, long length, ReduceOp op, int ranks) {
+    Accumulator accumulator = accumulator(target.type());
+    requireDenormals(accumulator);
+    for (long first = 0; first < length; first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, length - first);
+      total.read(first, accumulator.running(), 0, count);
+      target.write(first, accumulator.round(op, ranks, count), 0, count);
+    }
+    canonicalize(accumulator, target, length);
+  }
+
   /** See {@link HostDevice#accumulate}. */
-  void accumulate(HostBuffer running, DeviceBuffer[] sources, HostBuffer target, ReduceOp op) {
+  void accumulate(
+      HostBuffer running, DeviceBuffer[] sources, HostBuffer target, long length, ReduceOp op) {
     Accumulator accumulator = accumulator(sources[0].type());
     requireDenormals(accumulator);
-    for (long first = 0; first < target.count(); first += Accumulator.BLOCK) {
-      int count = (int) Math.min(Accumulator.BLOCK, target.count() - first);
+    for (long first = 0; first < length; first += Accumulator.BLOCK) {
+      int count = (int) Math.min(Accumulator.BLOCK, length - first);
       combine(accumulator, running, sources, sources.length, first, count, op);
       target.write(first, accumulator.running(), 0, count);
     }

@@ -218,13 +218,35 @@ public final class HostDevice implements BackendDevice {
   @Override
   public void accumulate(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op) {
-    arithmetic.get().accumulate((HostBuffer) running, sources, (HostBuffer) target, op);
+    accumulate(running, sources, target, target.count(), op);
   }
 
   @Override
   public void finish(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks) {
     arithmetic.get().finish((HostBuffer) running, sources, (HostBuffer) target, op, ranks);
+  }
+
+  /**
+   * As {@link #accumulate}, for the first elements.
+   *
+   * @param running the sum so far in the accumulator's type, or null
+   * @param count the number of elements
+   */
+  public void accumulate(
+      DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, long count, ReduceOp op) {
+    arithmetic.get().accumulate((HostBuffer) running, sources, (HostBuffer) target, count, op);
+  }
+
+  /**
+   * Divides and rounds the first elements of a complete reduction.
+   *
+   * @param total in the accumulator's type
+   * @param count the number of elements
+   * @param ranks the divisor of an average
+   */
+  public void round(DeviceBuffer total, DeviceBuffer target, long count, ReduceOp op, int ranks) {
+    arithmetic.get().round((HostBuffer) total, (HostBuffer) target, count, op, ranks);
   }
 
   @Override

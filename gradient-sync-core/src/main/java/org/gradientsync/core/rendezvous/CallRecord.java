@@ -97,6 +97,9 @@ public final class CallRecord {
   /** The memory id of elements that travel with the call. */
   public static final long INLINE = -2;
 
+  /** The memory id of elements of which sums travel with the calls. */
+  private static final long SUMMED = -3;
+
   /**
    * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
    * buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
@@ -185,6 +188,26 @@ public final class CallRecord {
   /** Adds the size of the elements that travel with the call. */
   static void writeInline(ByteBuffer target, int bytes) {
     writePlace(target, INLINE, bytes);
+  }
+
+  /** Adds the size of the sums that travel with the calls. */
+  static void writeSummed(ByteBuffer target, int bytes) {
+    writePlace(target, SUMMED, bytes);
+  }
+
+  /** Whether sums of the elements travel with the calls. */
+  static boolean isSummed(ByteBuffer call) {
+    return memoryId(call) == SUMMED;
+  }
+
+  /** Whether two calls are the same in every respect. */
+  static boolean equal(ByteBuffer a, int at, ByteBuffer b) {
+    for (int i = 0; i < BYTES; i += Long.BYTES) {
+      if (a.getLong(at + i) != b.getLong(i)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** The size of the elements that travel with the call, or 0. */

@@ -19,6 +19,9 @@ final class GatheredCalls {
   private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
   private static final int MIN_PAYLOAD = 64;
 
+  private static final int SAME = Long.BYTES; // of each slot, beside the counter
+
+  private final ByteBuffer memory;
   private final ByteBuffer[][] entries; // by rank and slot
   private final Counter gathered;
   private final int payload;
@@ -29,6 +32,7 @@ final class GatheredCalls {
    * @param payload the maximum size of what travels with each call
    */
   GatheredCalls(ByteBuffer memory, int ranks, int payload) {
+    this.memory = memory;
     this.payload = payload;
     gathered = new Counter(memory, 0);
     entries = new ByteBuffer[ranks][SLOTS];
@@ -71,9 +75,28 @@ final class GatheredCalls {
     return entries[peer][slot];
   }
 
-  /** Publishes the entries of a call. */
-  void publish(long sequence) {
+  /**
+   * Publishes the entries of a call.
+   *
+   * @param same whether all calls are the same, so that those of other nodes are not written
+   */
+  void publish(long sequence, boolean same) {
+    memory.put(same(slot(sequence)), (byte) (same ? 1 : 0));
     gathered.set(sequence);
+  }
+
+  private static int same(int slot) {
+    return SAME + slot;
+  }
+
+  /** The slot of a call. */
+  static int slot(long sequence) {
+    return (int) (sequence & 1);
+  }
+
+  /** Whether all calls of a slot are the same. Known once they are gathered. */
+  boolean areSame(int slot) {
+    return memory.get(same(slot)) != 0;
   }
 
   /** Whether the entries of a call are there. */

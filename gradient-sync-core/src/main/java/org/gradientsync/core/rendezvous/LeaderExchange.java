@@ -11,26 +11,36 @@ import org.gradientsync.spi.Resources;
 
 /**
  * How the first ranks of all nodes, the leaders, gather the calls of all ranks. Each leader passes
- * on what it has, so its calls double in each step: on M nodes, a leader sends ceil(log2 M)
- * messages. (J. Bruck et al.: Efficient Algorithms for All-to-All Communications in Multiport
- * Message-Passing Systems. IEEE TPDS 8(11), 1997.)
+ * on what it has, so its calls double in each of ceil(log2 M) {@link LeaderRounds} on M nodes.
  *
- * <p>A message has the calls of several nodes, and what travels with each call, if that is equally
- * long for all. If it is not, the calls do not match, and what travels with them is dropped.
+ * <p>As long as all calls that a leader has are the same, its messages have one of them. With it
+ * travel the contributions of all ranks, if they are equally long, or sums over nodes ({@link
+ * SumTree}). Otherwise a message has the calls of several nodes, and the contributions if they are
+ * equally long; sums are dropped. All leaders find out, because in the end each has all calls.
  */
 final class LeaderExchange implements AutoCloseable {
+  private static final int HEADER = LeaderRounds.bytes(0, 0);
+  private static final int PAYLOAD = 0; // the size of each contribution
+  private static final int FORM = 4;
+  private static final int DIFFERENT = 0; // calls, each with its contribution
+  private static final int SAME = 1; // one call for all, and the contributions
+  private static final int SUMMED = 2; // one call for all, and sums
+  private static final int FORMS = 3;
+
   private final GatheredCalls calls;
+  private final int rank;
   private final int[] own; // the ranks of this node
   private final Step[] steps;
   private int slot;
   private int done; // steps
+  private boolean opened; // whether what all ranks of this node have written has been read
   private boolean sent; // the message of the current step
-  private int payload; // the size that all entries have which this leader knows, or 0
+  private boolean same; // whether all calls that this leader has are the same
+  private int payload; // the size that all contributions have which this leader knows, or 0
+  private LeaderSums sums; // null unless they travel with the calls
 
   /** What a leader sends and receives in one round. */
   private static final class Step implements AutoCloseable {
-    private static final int HEADER = LeaderRounds.bytes(0, 0);
-
     private final GroupTransport group;
     private final int destination;
     private final int source;
@@ -39,21 +49,33 @@ final class LeaderExchange implements AutoCloseable {
     private final ByteBuffer out;
     private final ByteBuffer in;
     private final Message receive;
-    private final Message[] sends; // by size; each made at first use
+    private final Message[][] sends; // by form and size; each made at first use
     private Message send; // the last that was started
 
-    Step(GroupTransport group, NodeLayout layout, LeaderRounds rounds, int round, int most) {
+    Step(
+        GroupTransport group,
+        NodeLayout layout,
+        LeaderRounds rounds,
+        int round,
+        int most,
+        SumTree tree) {
       this.group = group;
-      int blocks = rounds.blocks(round);
-      int from = rounds.source(round);
+      LeaderRounds others = rounds.ofSource(round);
       destination = layout.ranksOf(rounds.destination(round)).get(0);
-      source = layout.ranksOf(from).get(0);
-      given = ranksOf(layout, layout.node(), blocks);
-      taken = ranksOf(layout, from, blocks);
-      out = HostBuffers.allocate(LeaderRounds.bytes(given.length, most));
-      in = HostBuffers.allocate(LeaderRounds.bytes(taken.length, most));
+      source = layout.ranksOf(others.node()).get(0);
+      given = ranksOf(layout, rounds.first(round), rounds.blocks(round));
+      taken = ranksOf(layout, others.first(round), rounds.blocks(round));
+      int sumsOut = tree == null ? 0 : tree.given(round).length;
+      int sumsIn = tree == null ? 0 : tree.taken(round).length;
+      out = HostBuffers.allocate(capacity(given.length, most, sumsOut));
+      in = HostBuffers.allocate(capacity(taken.length, most, sumsIn));
       receive = group.receiver(in, source, Channel.GATHERED_CALLS);
-      sends = new Message[Integer.SIZE];
+      sends = new Message[FORMS][Integer.SIZE];
+    }
+
+    private static int capacity(int ranks, int most, int sums) {
+      return Math.max(
+          LeaderRounds.bytes(ranks, most), LeaderRounds.messageBytes(sums, LeaderRounds.mostSum()));
     }
 
     private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
@@ -67,53 +89,99 @@ final class LeaderExchange implements AutoCloseable {
       return Arrays.copyOf(ranks, count);
     }
 
-    void send(GatheredCalls calls, int slot, int payload) {
+    void sendDifferent(GatheredCalls calls, int slot, int payload) {
       int bytes = CallRecord.BYTES + payload;
-      out.putLong(0, payload);
       for (int i = 0; i < given.length; i++) {
         out.put(HEADER + i * bytes, calls.entry(given[i], slot), 0, bytes);
       }
-      int size = Integer.SIZE - Integer.numberOfLeadingZeros(payload);
-      if (sends[size] == null) {
-        ByteBuffer part =
-            out.slice(0, LeaderRounds.bytes(given.length, payload)).order(out.order());
-        sends[size] = group.sender(part, destination, Channel.GATHERED_CALLS);
+      send(DIFFERENT, payload, payload, LeaderRounds.bytes(given.length, payload));
+    }
+
+    void sendSame(GatheredCalls calls, int slot, int rank, int payload) {
+      out.put(HEADER, calls.entry(rank, slot), 0, CallRecord.BYTES);
+      for (int i = 0; i < given.length && payload > 0; i++) {
+        int at = HEADER + CallRecord.BYTES + i * payload;
+        out.put(at, calls.entry(given[i], slot), CallRecord.BYTES, payload);
       }
-      send = sends[size];
+      send(SAME, payload, payload, LeaderRounds.messageBytes(given.length, payload));
+    }
+
+    void sendSums(GatheredCalls calls, int slot, int rank, LeaderSums sums, int round) {
+      out.put(HEADER, calls.entry(rank, slot), 0, CallRecord.BYTES);
+      int size = GatheredCalls.sentBytes(sums.bytes());
+      int count = sums.give(round, out, HEADER + CallRecord.BYTES, size);
+      send(SUMMED, 0, size, LeaderRounds.messageBytes(count, size));
+    }
+
+    private void send(int form, int payload, int size, int bytes) {
+      out.putInt(PAYLOAD, payload);
+      out.putInt(FORM, form);
+      int index = Integer.SIZE - Integer.numberOfLeadingZeros(size);
+      if (sends[form][index] == null) {
+        ByteBuffer part = out.slice(0, bytes).order(out.order());
+        sends[form][index] = group.sender(part, destination, Channel.GATHERED_CALLS);
+      }
+      send = sends[form][index];
       send.start();
     }
 
-    /** Writes what has arrived, and returns the payload of each entry. */
-    int take(GatheredCalls calls, int slot) {
-      int payload = (int) in.getLong(0);
+    /** Writes the different calls that have arrived. */
+    void takeDifferent(GatheredCalls calls, int slot, int payload) {
       int bytes = CallRecord.BYTES + payload;
       for (int i = 0; i < taken.length; i++) {
         calls.entry(taken[i], slot).put(0, in, HEADER + i * bytes, bytes);
       }
-      return payload;
+    }
+
+    /** Writes the contributions that have arrived with one call. */
+    void takeContributions(GatheredCalls calls, int slot, int payload) {
+      for (int i = 0; i < taken.length && payload > 0; i++) {
+        int at = HEADER + CallRecord.BYTES + i * payload;
+        calls.entry(taken[i], slot).put(CallRecord.BYTES, in, at, payload);
+      }
+    }
+
+    /** Writes a call as that of each rank. */
+    void spread(GatheredCalls calls, int slot, ByteBuffer call, int at) {
+      for (int rank : taken) {
+        calls.entry(rank, slot).put(0, call, at, CallRecord.BYTES);
+      }
     }
 
     @Override
     public void close() {
-      Resources.closeAll(receive, () -> Resources.closeAll(sends));
+      Resources.closeAll(receive);
+      for (Message[] ofForm : sends) {
+        Resources.closeAll(ofForm);
+      }
     }
   }
 
-  LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls) {
+  /**
+   * @param tree the sums that may travel with the calls, or null
+   */
+  LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls, SumTree tree) {
     this.calls = calls;
+    rank = group.rank();
     own = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
-      steps[round] = new Step(group, layout, rounds, round, calls.payloadBytes());
+      steps[round] = new Step(group, layout, rounds, round, calls.payloadBytes(), tree);
     }
     done = steps.length;
   }
 
-  /** Expects the messages of a call. */
-  void begin(int newSlot) {
+  /**
+   * Expects the messages of a call.
+   *
+   * @param newSums may travel with the calls if this rank's says so
+   */
+  void begin(int newSlot, LeaderSums newSums) {
     slot = newSlot;
+    sums = newSums;
     done = 0;
+    opened = false;
     sent = false;
     for (Step step : steps) {
       step.receive.start();
@@ -121,36 +189,93 @@ final class LeaderExchange implements AutoCloseable {
   }
 
   /**
-   * Sends and receives what can be. Called after all ranks of this node have written their entries.
+   * Sends and receives what can be. Called after all ranks of this node have written their entries,
+   * until it returns true.
    *
    * @return whether all entries are there
    */
   boolean advance() {
+    if (!opened) {
+      open();
+    }
     while (done < steps.length) {
       Step step = steps[done];
       if (!sent) {
-        payload = done == 0 ? ownPayload() : payload;
-        step.send(calls, slot, payload);
+        send(step);
         sent = true;
       }
       if (!step.receive.test()) {
         return false;
       }
-      payload = step.take(calls, slot) == payload ? payload : 0;
+      take(step);
       done++;
       sent = false;
+    }
+    if (sums != null) {
+      sums.finish(slot);
     }
     return true;
   }
 
-  private int ownPayload() {
-    int first = GatheredCalls.sentBytes(CallRecord.inlineBytes(calls.entry(own[0], slot)));
-    for (int rank : own) {
-      if (GatheredCalls.sentBytes(CallRecord.inlineBytes(calls.entry(rank, slot))) != first) {
-        return 0;
+  private void open() {
+    opened = true;
+    ByteBuffer first = calls.entry(rank, slot);
+    same = true;
+    payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(first));
+    for (int mate : own) {
+      ByteBuffer call = calls.entry(mate, slot);
+      same &= CallRecord.equal(call, 0, first);
+      payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(call)) == payload ? payload : 0;
+    }
+    if (!same || !CallRecord.isSummed(first)) {
+      sums = null;
+    } else if (sums != null) {
+      sums.begin(slot);
+    }
+  }
+
+  private void send(Step step) {
+    if (sums != null) {
+      step.sendSums(calls, slot, rank, sums, done);
+    } else if (same) {
+      step.sendSame(calls, slot, rank, payload);
+    } else {
+      step.sendDifferent(calls, slot, payload);
+    }
+  }
+
+  private void take(Step step) {
+    int form = step.in.getInt(FORM);
+    int theirs = step.in.getInt(PAYLOAD);
+    ByteBuffer call = calls.entry(rank, slot);
+    if (same && form != DIFFERENT && CallRecord.equal(step.in, HEADER, call)) {
+      if (sums != null) {
+        int size = GatheredCalls.sentBytes(sums.bytes());
+        sums.take(done, step.in, HEADER + CallRecord.BYTES, size);
+      } else {
+        step.takeContributions(calls, slot, payload);
+      }
+      return;
+    }
+    if (same) {
+      same = false;
+      sums = null;
+      for (int before = 0; before < done; before++) {
+        steps[before].spread(calls, slot, call, 0);
       }
     }
-    return first;
+    if (form == DIFFERENT) {
+      step.takeDifferent(calls, slot, theirs);
+    } else {
+      step.spread(calls, slot, step.in, HEADER);
+      step.takeContributions(calls, slot, theirs);
+    }
+    payload = theirs == payload ? payload : 0;
+  }
+
+  /** Whether the calls of all ranks are the same, once all are there. */
+  boolean areSame() {
+    return same;
   }
 
   /** Whether this leader needs nothing more from another one in the current call. */
@@ -162,6 +287,16 @@ final class LeaderExchange implements AutoCloseable {
       finished &= steps[i].destination != peer || started && steps[i].send.test();
     }
     return finished;
+  }
+
+  /** The same for all others. */
+  boolean isDone() {
+    for (int i = 0; i < steps.length; i++) {
+      if (i >= done || !steps[i].send.test()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   @Override

@@ -2,13 +2,16 @@ package org.gradientsync.core.rendezvous;
 
 /**
  * With whom the leader of a node exchanges how many calls in each round of a {@link
- * LeaderExchange}.
+ * LeaderExchange}. If the number of nodes is a power of two, nodes exchange in pairs what they have
+ * (recursive doubling), so each has an aligned block of nodes. Otherwise each passes what it has to
+ * a node before it (J. Bruck et al.: Efficient Algorithms for All-to-All Communications in
+ * Multiport Message-Passing Systems. IEEE TPDS 8(11), 1997).
  *
  * @param nodes the number of nodes
  * @param node the leader's node
  */
 public record LeaderRounds(int nodes, int node) {
-  private static final int HEADER = Long.BYTES; // the payload of each entry
+  private static final int HEADER = Long.BYTES; // the payload of each entry, and the form
 
   /** The number of rounds: a message in each direction in each of them. */
   public int count() {
@@ -19,14 +22,24 @@ public record LeaderRounds(int nodes, int node) {
     return 1 << round;
   }
 
-  /** The node whose leader is sent the calls of this node and of those that follow it. */
-  public int destination(int round) {
-    return (node + nodes - distance(round)) % nodes;
+  private boolean isPaired() {
+    return Integer.bitCount(nodes) == 1;
   }
 
-  /** The node from which the calls of that node and of those that follow it come. */
+  /** The node to whose leader this one sends. */
+  public int destination(int round) {
+    int distance = distance(round);
+    return isPaired() ? node ^ distance : (node + nodes - distance) % nodes;
+  }
+
+  /** The node from whose leader this one receives. */
   public int source(int round) {
-    return (node + distance(round)) % nodes;
+    return isPaired() ? node ^ distance(round) : (node + distance(round)) % nodes;
+  }
+
+  /** The first node whose calls this leader sends; others follow it, the first after the last. */
+  public int first(int round) {
+    return isPaired() ? node & -distance(round) : node;
   }
 
   /** The number of nodes whose calls are in a message. */
@@ -34,8 +47,18 @@ public record LeaderRounds(int nodes, int node) {
     return Math.min(distance(round), nodes - distance(round));
   }
 
+  /** The number of nodes from {@link #first} on whose sum is in a message. */
+  int summed(int round) {
+    return distance(round);
+  }
+
+  /** The same for the leader from whom this one receives. */
+  LeaderRounds ofSource(int round) {
+    return new LeaderRounds(nodes, source(round));
+  }
+
   /**
-   * The size of a message.
+   * The size of a message with different calls.
    *
    * @param calls the number of ranks whose calls are in it
    * @param payload what travels with each call, as it is sent; at most {@link #mostPayload}
@@ -45,13 +68,13 @@ public record LeaderRounds(int nodes, int node) {
   }
 
   /**
-   * The size of a message with contributions that are equally long.
+   * The size of a message with calls that are all the same.
    *
-   * @param calls the number of ranks whose calls are in it
-   * @param contribution the size of each, or 0
+   * @param parts the number of contributions, or of sums, in it
+   * @param part the size of each, or 0
    */
-  public static int messageBytes(int calls, int contribution) {
-    return bytes(calls, GatheredCalls.sentBytes(contribution));
+  public static int messageBytes(int parts, int part) {
+    return HEADER + CallRecord.BYTES + parts * GatheredCalls.sentBytes(part);
   }
 
   /**
@@ -61,5 +84,10 @@ public record LeaderRounds(int nodes, int node) {
    */
   public static int mostPayload(int ranks) {
     return GatheredCalls.payloadBytes(ranks);
+  }
+
+  /** The maximum size of a sum that travels with the calls, in the accumulator's type. */
+  public static int mostSum() {
+    return NodeParts.MAX_BYTES;
   }
 }

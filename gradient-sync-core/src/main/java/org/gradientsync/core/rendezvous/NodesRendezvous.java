@@ -53,6 +53,8 @@ public final class NodesRendezvous implements Rendezvous {
   private final SharedMemoryRendezvous node;
   private final NodeMemory memory;
   private final GatheredCalls calls;
+  private final NodeParts parts; // null if no sums travel with the calls
+  private final SumTree tree; // null unless this rank is a leader and sums may travel
   private final LeaderExchange exchange; // null unless this rank is a leader
   private final ArrivalNotices notices;
   private final IntPredicate near = this::isNear;
@@ -62,6 +64,7 @@ public final class NodesRendezvous implements Rendezvous {
   private final Message[] arrivals;
   private final Message[] completions;
   private Contribution next; // for the next call, or null
+  private LeaderSums nextSums; // for the next call, or null
   private long current;
   private int come; // ranks of this node that the leader knows to have arrived
   private int polls; // in the current call
@@ -72,10 +75,15 @@ public final class NodesRendezvous implements Rendezvous {
    * @param memory {@link #bytes} for each rank of this node, numbered by {@linkplain
    *     NodeLayout#localRank local ranks}
    * @param notices of the group; closed by their owner
+   * @param sums whether sums may travel with the calls; the same on all ranks
    */
   public NodesRendezvous(
-      GroupTransport group, NodeLayout layout, NodeMemory memory, ArrivalNotices notices) {
-    this(group, layout, memory, notices, GatheredCalls.payloadBytes(group.size()));
+      GroupTransport group,
+      NodeLayout layout,
+      NodeMemory memory,
+      ArrivalNotices notices,
+      boolean sums) {
+    this(group, layout, memory, notices, GatheredCalls.payloadBytes(group.size()), sums);
   }
 
   private NodesRendezvous(
@@ -83,7 +91,8 @@ public final class NodesRendezvous implements Rendezvous {
       NodeLayout layout,
       NodeMemory memory,
       ArrivalNotices notices,
-      int payload) {
+      int payload,
+      boolean sums) {
     this.group = group;
     this.layout = layout;
     this.memory = memory;
@@ -94,7 +103,14 @@ public final class NodesRendezvous implements Rendezvous {
     int tableBytes = GatheredCalls.bytes(group.size(), payload);
     ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, tableBytes);
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload);
-    exchange = group.rank() == leader ? new LeaderExchange(group, layout, calls) : null;
+    int partsAt = SharedMemoryRendezvous.BYTES + tableBytes;
+    parts =
+        sums
+            ? new NodeParts(memory.of(0).slice(partsAt, NodeParts.bytes(nodeSize)), nodeSize)
+            : null;
+    boolean leads = group.rank() == leader;
+    tree = sums && leads ? new SumTree(layout.nodes(), layout.node()) : null;
+    exchange = leads ? new LeaderExchange(group, layout, calls, tree) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
     for (int peer = 0; peer < arrivals.length; peer++) {
@@ -114,19 +130,27 @@ public final class NodesRendezvous implements Rendezvous {
     int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
     int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload);
     return new NodesRendezvous(
-        group, NodeLayout.ofSingles(group.ranks()), NodeMemory.ofOne(bytes), notices, payload);
+        group,
+        NodeLayout.ofSingles(group.ranks()),
+        NodeMemory.ofOne(bytes),
+        notices,
+        payload,
+        false);
   }
 
   /**
    * The size of a rank's part of its node's memory.
    *
    * @param localRank the rank's number on its node
+   * @param nodeSize the number of ranks of its node
    * @param ranks the number of ranks of the group
+   * @param sums whether sums may travel with the calls
    */
-  public static int bytes(int localRank, int ranks) {
+  public static int bytes(int localRank, int nodeSize, int ranks, boolean sums) {
     int payload = GatheredCalls.payloadBytes(ranks);
     return SharedMemoryRendezvous.BYTES
-        + (localRank == 0 ? GatheredCalls.bytes(ranks, payload) : 0);
+        + (localRank == 0 ? GatheredCalls.bytes(ranks, payload) : 0)
+        + (localRank == 0 && sums ? NodeParts.bytes(nodeSize) : 0);
   }
 
   private boolean isNear(int peer) {
@@ -153,9 +177,44 @@ public final class NodesRendezvous implements Rendezvous {
     next = contribution;
   }
 
+  /** Whether sums may travel with the calls; the same on all ranks. */
+  public boolean canSum() {
+    return parts != null;
+  }
+
+  /** The sums of this rank, or null if it is no leader or no sums travel. */
+  public SumTree sumTree() {
+    return tree;
+  }
+
+  /** This rank's number on its node. */
+  public int localRank() {
+    return layout.localRank();
+  }
+
+  /** The number of ranks of this node, whose parts are numbered by their local ranks. */
+  public int nodeSize() {
+    return nodeSize;
+  }
+
+  /** Sets the sums that travel with the next call. */
+  public void carry(LeaderSums sums) {
+    nextSums = sums;
+  }
+
+  /** The memory for what a rank of this node adds to a sum. */
+  public ByteBuffer part(int local, int slot) {
+    return parts.part(local, slot);
+  }
+
+  /** The memory for the result of a sum. */
+  public ByteBuffer result(int slot) {
+    return parts.result(slot);
+  }
+
   /** The slot of the current call. */
   public int slot() {
-    return (int) (current & 1);
+    return GatheredCalls.slot(current);
   }
 
   /** The memory for what travels with a rank's call, valid as {@link #call}. */
@@ -168,6 +227,9 @@ public final class NodesRendezvous implements Rendezvous {
 
   /** Whether contributions of this size have travelled with the current calls of all ranks. */
   public boolean haveAllCarried(int bytes) {
+    if (areAllSame()) {
+      return CallRecord.inlineBytes(call(group.rank())) == bytes;
+    }
     for (int peer = 0; peer < arrivals.length; peer++) {
       if (CallRecord.inlineBytes(call(peer)) != bytes) {
         return false;
@@ -187,14 +249,23 @@ public final class NodesRendezvous implements Rendezvous {
     come = 0;
     polls = 0;
     ByteBuffer own = node.own(sequence);
+    LeaderSums sums = nextSums;
+    nextSums = null;
     if (next != null) {
       CallRecord.writeInline(own, next.bytes());
       next.write(slot());
       next = null;
+    } else if (sums != null) {
+      CallRecord.writeSummed(own, sums.bytes());
+      sums.write(slot());
     }
-    calls.entry(group.rank(), slot()).put(0, own, 0, CallRecord.BYTES);
+    ByteBuffer entry = calls.entry(group.rank(), slot());
+    entry.put(0, own, 0, CallRecord.BYTES);
+    if (CallRecord.memoryId(own) >= 0) {
+      CallRecord.writePlace(entry, 0, 0); // its node finds the place in its own record
+    }
     if (exchange != null) {
-      exchange.begin(slot());
+      exchange.begin(slot(), sums);
     }
     node.arrive(sequence);
   }
@@ -206,7 +277,7 @@ public final class NodesRendezvous implements Rendezvous {
         come++;
       }
       if (come == nodeSize && exchange.advance()) {
-        calls.publish(current);
+        calls.publish(current, exchange.areSame());
       }
     }
     return calls.isGathered(current);
@@ -256,8 +327,27 @@ public final class NodesRendezvous implements Rendezvous {
   }
 
   @Override
+  public boolean isComplete() {
+    return isGathered() && (exchange == null || exchange.isDone());
+  }
+
+  @Override
+  public boolean areAllSame() {
+    return calls.areSame(slot());
+  }
+
+  @Override
   public ByteBuffer call(int peer) {
-    return calls.entry(peer, slot());
+    return calls.entry(areAllSame() ? group.rank() : peer, slot());
+  }
+
+  /** Whether other ranks of its node can map the buffer of each rank. */
+  public boolean canAllBeMapped() {
+    boolean can = CallRecord.memoryId(call(group.rank())) >= 0;
+    for (int peer = 0; peer < arrivals.length && can && !areAllSame(); peer++) {
+      can = CallRecord.memoryId(call(peer)) >= 0;
+    }
+    return can;
   }
 
   @Override

@@ -42,6 +42,22 @@ public interface Rendezvous extends AutoCloseable {
    */
   ByteBuffer call(int peer);
 
+  /**
+   * Whether this rank has done with all others in the current call, as all {@link #arrival} and
+   * {@link #sent} would say one by one. False if that is not known at once.
+   */
+  default boolean isComplete() {
+    return false;
+  }
+
+  /**
+   * Whether the calls of all ranks are known to be the same in every respect, so that they need not
+   * be compared. Valid as {@link #call}.
+   */
+  default boolean areAllSame() {
+    return false;
+  }
+
   /** Signals that this rank has given up, and that its announced call is void. */
   default void abandon() {}
 

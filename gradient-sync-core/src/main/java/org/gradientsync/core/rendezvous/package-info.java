@@ -17,7 +17,9 @@
  * org.gradientsync.core.rendezvous.NodesRendezvous} for several nodes. In that one, the first rank
  * of each node exchanges {@link org.gradientsync.core.rendezvous.GatheredCalls} with the others in
  * {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link
- * org.gradientsync.core.rendezvous.LeaderExchange}.
+ * org.gradientsync.core.rendezvous.LeaderExchange}. Small {@link
+ * org.gradientsync.core.rendezvous.LeaderSums} may travel along, added by a {@link
+ * org.gradientsync.core.rendezvous.SumTree} of {@link org.gradientsync.core.rendezvous.NodeParts}.
  *
  * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} report to a waiting rank on another
  * node who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks,

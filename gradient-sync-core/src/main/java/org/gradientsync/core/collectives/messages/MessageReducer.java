@@ -25,9 +25,9 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for every transport that can carry a device's memory: messages between pairs of
- * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan} and {@link
- * TransferPlan} have the algorithms. A plan is made at a call's first run and kept in a {@link
- * PlanCache}.
+ * ranks, and additions on the device. {@link AllReducePlan}, {@link ReduceScatterPlan}, {@link
+ * BroadcastPlan} and {@link TransferPlan} have the algorithms. A plan is made at a call's first run
+ * and kept in a {@link PlanCache}.
  */
 public final class MessageReducer implements Reducer {
   private static final int MIN_CHUNK_BYTES = 256;
@@ -47,7 +47,9 @@ public final class MessageReducer implements Reducer {
   private final Consumer<CollectiveCall> move = this::move;
   private final Consumer<CollectiveCall> addGathered = this::addGathered;
   private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
+  private final Consumer<CollectiveCall> takeSums = this::takeSums;
   private GatheredSums gathered; // null until needed
+  private NodeSums summed; // null until needed
 
   /**
    * @param name its name
@@ -89,9 +91,12 @@ public final class MessageReducer implements Reducer {
       return;
     }
     synchronized (group) {
-      GatheredSums sums = sums();
-      if (sums != null && sums.fits(call.in())) {
-        sums.begin(call.in());
+      NodesRendezvous nodes = device instanceof HostDevice ? group.arrivals().overNodes() : null;
+      if (nodes != null && nodes.canSum() && origin == Origin.SYNC && sums(nodes).fits(call.in())) {
+        summed.begin(call.in(), call.op());
+        group.run(origin, call, null, takeSums);
+      } else if (nodes != null && gathered(nodes).fits(call.in())) {
+        gathered.begin(call.in());
         group.run(origin, call, null, addGathered);
       } else {
         group.run(origin, call, load(call), move);
@@ -128,21 +133,35 @@ public final class MessageReducer implements Reducer {
     return switch (call.kind()) {
       case ALL_REDUCE -> allReduce(call.in());
       case REDUCE_SCATTER, REDUCE -> reduceScatter(call);
+      case BROADCAST -> new BroadcastPlan(group, device, call);
       default -> TransferPlan.of(group, device, call);
     };
   }
 
-  /** For small buffers; null if the ranks do not meet over several nodes. */
-  private GatheredSums sums() {
-    NodesRendezvous rendezvous = group.arrivals().overNodes();
-    if (rendezvous == null || !(device instanceof HostDevice host)) {
-      return null;
-    }
-    if (gathered == null || gathered.rendezvous() != rendezvous) {
+  /** For small buffers. */
+  private GatheredSums gathered(NodesRendezvous nodes) {
+    if (gathered == null || gathered.rendezvous() != nodes) {
       Resources.closeAll(gathered);
-      gathered = new GatheredSums(rendezvous, host, group.rank(), group.size());
+      gathered = new GatheredSums(nodes, (HostDevice) device, group.rank(), group.size());
     }
     return gathered;
+  }
+
+  /** For small buffers whose sums may be in any order. */
+  private NodeSums sums(NodesRendezvous nodes) {
+    if (summed == null || summed.rendezvous() != nodes) {
+      Resources.closeAll(summed);
+      summed = new NodeSums(nodes, (HostDevice) device, group.size());
+    }
+    return summed;
+  }
+
+  private void takeSums(CollectiveCall call) {
+    if (summed.hasCome()) {
+      summed.finish();
+    } else {
+      move(call);
+    }
   }
 
   private void addGathered(CollectiveCall call) {
@@ -267,7 +286,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, gathered);
+      Resources.closeAll(plans, gathered, summed);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

@@ -2,7 +2,9 @@ package org.gradientsync.core.collectives.messages;
 
 import java.nio.LongBuffer;
 import java.util.Arrays;
+import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
+import org.gradientsync.SumOrder;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.group.ProcessGroup;
@@ -59,7 +61,7 @@ public final class RendezvousChoice {
             .arrivals()
             .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
       } else {
-        useNodes(group, communicator, new SharedFiles());
+        useNodes(group, communicator, new SharedFiles(), settings.order() == SumOrder.ANY);
       }
     } catch (UnavailableException e) {
       log.info("rank {} meets the others by messages: {}", group.rank(), e.getMessage());
@@ -77,30 +79,34 @@ public final class RendezvousChoice {
    * Meets over several nodes from the next call on. Collective.
    *
    * @param files create this rank's memory
+   * @param sums whether sums may travel with the calls; the same on all ranks
    * @throws UnavailableException on all ranks if one of them fails
    */
   public static NodesRendezvous useNodes(
-      ProcessGroup group, Communicator communicator, SharedFiles files) {
+      ProcessGroup group, Communicator communicator, SharedFiles files, boolean sums) {
     NodeLayout layout = new NodeLayout(group.ranks());
-    NodeMemory memory = share(layout, communicator, files);
+    NodeMemory memory = share(layout, communicator, files, sums);
     NodesRendezvous rendezvous =
-        new NodesRendezvous(group.messages(), layout, memory, group.arrivals().notices());
+        new NodesRendezvous(group.messages(), layout, memory, group.arrivals().notices(), sums);
     group.arrivals().useRendezvous(rendezvous);
     return rendezvous;
   }
 
-  private static NodeMemory share(NodeLayout layout, Communicator communicator, SharedFiles files) {
+  private static NodeMemory share(
+      NodeLayout layout, Communicator communicator, SharedFiles files, boolean sums) {
     int size = communicator.size();
+    int nodeSize = layout.ranksOf(layout.node()).size();
+    IntUnaryOperator bytes = rank -> NodesRendezvous.bytes(rank, nodeSize, size, sums);
     if (layout.most() == 1) {
-      return NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files);
+      return NodeMemory.ofOne(bytes.applyAsInt(0), files);
     }
     NodeMemory memory = null;
     String failure = "";
     try (Communicator node = communicator.split(layout.node(), communicator.rank())) {
       memory =
-          layout.ranksOf(layout.node()).size() == 1
-              ? NodeMemory.ofOne(NodesRendezvous.bytes(0, size), files)
-              : NodeMemory.share(node, rank -> NodesRendezvous.bytes(rank, size), files);
+          nodeSize == 1
+              ? NodeMemory.ofOne(bytes.applyAsInt(0), files)
+              : NodeMemory.share(node, bytes, files);
     } catch (UnavailableException e) {
       failure = e.getMessage();
     }

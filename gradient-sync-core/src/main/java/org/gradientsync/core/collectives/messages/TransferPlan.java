@@ -35,7 +35,6 @@ final class TransferPlan implements Plan {
     TransferPlan plan = new TransferPlan(group, device);
     try {
       switch (call.kind()) {
-        case BROADCAST -> plan.prepareBroadcast(call);
         case SEND, RECEIVE -> plan.prepareMessage(call);
         default -> plan.prepareBlocks(call);
       }
@@ -75,18 +74,6 @@ final class TransferPlan implements Plan {
 
   private static boolean overlap(DeviceBuffer a, DeviceBuffer b) {
     return ((AbstractDeviceBuffer) a).overlaps((AbstractDeviceBuffer) b);
-  }
-
-  /** The root sends to each rank. */
-  private void prepareBroadcast(CollectiveCall call) {
-    DeviceBuffer[] data = new DeviceBuffer[group.size()];
-    DeviceBuffer[] none = new DeviceBuffer[group.size()];
-    boolean sends = group.rank() == call.root();
-    for (int peer = 0; peer < data.length; peer++) {
-      boolean moves = sends ? peer != call.root() : peer == call.root();
-      data[peer] = moves ? call.buffer() : null;
-    }
-    prepare(call.buffer().count(), sends ? data : none, sends ? none : data, Channel.DATA);
   }
 
   private void prepareMessage(CollectiveCall call) {

@@ -5,11 +5,13 @@
  * runs a {@link org.gradientsync.core.collectives.messages.Plan}: {@link
  * org.gradientsync.core.collectives.messages.AllReducePlan} for all-reduces, {@link
  * org.gradientsync.core.collectives.messages.ReduceScatterPlan} for what is reduced into a block,
- * and {@link org.gradientsync.core.collectives.messages.TransferPlan} for what only moves. {@link
+ * {@link org.gradientsync.core.collectives.messages.BroadcastPlan} for broadcasts, and {@link
+ * org.gradientsync.core.collectives.messages.TransferPlan} for what only moves. {@link
  * org.gradientsync.core.collectives.messages.Shards} says which elements a rank owns, {@link
  * org.gradientsync.core.collectives.messages.RunMessages} makes messages of runs of elements. On
  * several nodes, {@link org.gradientsync.core.collectives.messages.GatheredSums} adds small
- * contributions that travel with the calls themselves.
+ * contributions that travel with the calls themselves, and {@link
+ * org.gradientsync.core.collectives.messages.NodeSums} sums of them that do so in any order.
  *
  * <p>{@link org.gradientsync.core.collectives.messages.GroupCommunicator} is the communicator of
  * every backend: the same plans and exchanges on small amounts of host memory.

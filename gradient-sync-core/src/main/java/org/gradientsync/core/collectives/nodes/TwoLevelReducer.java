@@ -1,6 +1,8 @@
 package org.gradientsync.core.collectives.nodes;
 
+import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.gradientsync.DataType;
@@ -11,15 +13,16 @@ import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.collectives.ForwardingReducer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
 import org.gradientsync.core.collectives.shared.NodeMates;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
@@ -27,36 +30,29 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for processes on several nodes, with consecutive ranks on each node. Ranks of one
- * node read each other's buffers in place; a running sum passes from node to node ({@link
- * RunningSumPlan}).
+ * node read each other's buffers in place. Between nodes, a running sum passes from one to the next
+ * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
+ * HalvingPlan}) of blocks; {@link TwoLevelSizes} decide.
  *
- * <p>Small buffers, and buffers that lie in private memory on any rank, are reduced by messages
- * between all ranks.
+ * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank are
+ * reduced by messages between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
-  /** Smaller buffers are reduced by messages between all ranks, which takes less time for them. */
-  static final int MIN_BYTES = 16 << 10;
-
-  /** Up to this size, MPI sends a message without first waiting for the receiver to be ready. */
-  static final int MAX_CHUNK_BYTES = 32 << 10;
-
-  private static final int MIN_CHUNK_BYTES = 4 << 10;
-  private static final int MAX_SCRATCH_BYTES = 4 << 20;
-  private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
-
   private final String name;
   private final ProcessGroup group;
   private final NodesRendezvous rendezvous;
   private final HostDevice device;
   private final NodeLayout layout;
+  private final int carriers; // of each node
   private final NodeMates mates;
   private final NodeBuffers buffers;
-  private final PlanCache<RunningSumPlan> plans;
+  private final PlanCache<CarrierPlan> plans;
   private final Consumer<CollectiveCall> reduce = this::reduce;
   private final SumOrder order;
-  private final int minBytes;
-  private final int chunkBytes;
-  private final Map<DataType, DeviceBuffer> scratch = new EnumMap<>(DataType.class);
+  private final TwoLevelSizes sizes;
+  private final Map<Way, Map<DataType, DeviceBuffer>> scratch = new EnumMap<>(Way.class);
+  private final Map<DataType, DeviceBuffer> contributions = new EnumMap<>(DataType.class);
+  private final List<DeviceBuffer> outgrown = new ArrayList<>();
   private long published; // chunks of each rank of this node
 
   TwoLevelReducer(
@@ -67,17 +63,16 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
       NodeLayout layout,
       NodeMemory node,
       SumOrder order,
-      int minBytes,
-      int chunkBytes) {
+      TwoLevelSizes sizes) {
     super(new MessageReducer(name, group, device));
     this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
     this.layout = layout;
+    carriers = layout.fewest();
     this.order = order;
-    this.minBytes = minBytes;
-    this.chunkBytes = chunkBytes;
+    this.sizes = sizes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     plans = new PlanCache<>(group);
@@ -90,9 +85,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
 
   @Override
   public void run(CollectiveCall call) {
-    if (call.kind() != Kind.ALL_REDUCE
-        || call.in().count() == 0
-        || call.in().sizeInBytes() < minBytes) {
+    if (call.kind() != Kind.ALL_REDUCE || call.in().count() == 0 || way(call.in()) == Way.CALLS) {
       other.run(call);
     } else {
       group.run(call, reduce);
@@ -100,7 +93,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   private void reduce(CollectiveCall call) {
-    if (anyPrivate()) {
+    if (!rendezvous.canAllBeMapped()) {
       other.move(call);
       return;
     }
@@ -113,70 +106,87 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     }
   }
 
-  private boolean anyPrivate() {
-    boolean any = false;
-    for (int peer = 0; peer < group.size(); peer++) {
-      any |= CallRecord.memoryId(rendezvous.call(peer)) < 0;
-    }
-    return any;
+  private Way way(DeviceBuffer buffer) {
+    DataType type = buffer.type();
+    return sizes.way(
+        order,
+        layout.nodes(),
+        buffer.count(),
+        type.sizeInBytes(),
+        type.accumulator().sizeInBytes(),
+        group.size(),
+        carriers);
   }
 
-  private RunningSumPlan plan(CollectiveCall call) {
-    RunningSumPlan plan = plans.get(call);
+  private CarrierPlan plan(CollectiveCall call) {
+    CarrierPlan plan = plans.get(call);
     if (plan == null || !plan.isValid()) {
       plans.forget(call);
-      HostBuffer own = (HostBuffer) call.in();
-      Shards shards = new Shards(own.count(), layout.fewest(), chunk(own));
-      NodeBuffers.Mapped mapped =
-          buffers.map(own, own.type(), own.count(), layout.ranksOf(layout.node()).size());
-      plan =
-          new RunningSumPlan(
-              group, device, layout, order, mates, rendezvous.node(), mapped, shards, scratch(own));
+      plan = newPlan((HostBuffer) call.in());
       plans.put(call, plan);
     }
     return plan;
   }
 
-  private long chunk(HostBuffer buffer) {
-    int element = buffer.type().accumulator().sizeInBytes();
-    return chunk(buffer.count(), element, layout.fewest(), maxChunk()) / element;
-  }
-
-  private long maxChunk() {
-    return maxChunk(order, layout.nodes(), chunkBytes);
-  }
-
-  /**
-   * The size of a chunk's running sum.
-   *
-   * @param element the size of an element of the sum
-   * @param shards the number of carriers of a node
-   * @param most the maximum size
-   */
-  static long chunk(long count, int element, int shards, long most) {
-    long shard = (count - 1) / shards + 1;
-    long bytes = Long.highestOneBit(Math.max(1, shard * element / CHUNKS));
-    return Math.min(most, Math.max(MIN_CHUNK_BYTES, bytes));
-  }
-
-  /** The maximum size of a chunk's running sum: less on many nodes, whose carriers hold more. */
-  static long maxChunk(SumOrder order, int nodes, int chunkBytes) {
-    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / RunningSumPlan.slots(order, nodes));
-    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
-  }
-
-  private DeviceBuffer scratch(HostBuffer buffer) {
+  private CarrierPlan newPlan(HostBuffer own) {
+    int mateCount = layout.ranksOf(layout.node()).size();
+    NodeBuffers.Mapped mapped = buffers.map(own, own.type(), own.count(), mateCount);
+    SharedMemoryRendezvous board = rendezvous.node();
+    DataType type = own.type().accumulator();
+    int sum = type.sizeInBytes();
+    if (way(own) == Way.HALVING) {
+      Shards columns = sizes.columns(own.count(), sum, carriers);
+      DeviceBuffer room =
+          scratch(Way.HALVING, type, HalvingPlan.SCRATCH_COLUMNS * sizes.maxColumn());
+      return new HalvingPlan(group, device, layout, mates, board, mapped, columns, room);
+    }
+    if (way(own) == Way.EXCHANGE) {
+      return exchange(own, mapped);
+    }
+    Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
     int slots = RunningSumPlan.slots(order, layout.nodes());
-    return scratch.computeIfAbsent(
-        buffer.type().accumulator(),
-        type -> Unclosed.exempt(device.allocate(type, slots * maxChunk() / type.sizeInBytes())));
+    long bytes = slots * sizes.maxChunk(order, layout.nodes());
+    DeviceBuffer room = scratch(Way.RUNNING_SUM, type, bytes);
+    return new RunningSumPlan(group, device, layout, order, mates, board, mapped, chunks, room);
+  }
+
+  private ExchangePlan exchange(HostBuffer own, NodeBuffers.Mapped mapped) {
+    Shards columns = sizes.exchanged(own.count(), own.type().sizeInBytes(), carriers);
+    ExchangeRounds rounds =
+        TwoLevelSizes.exchange(layout.nodes(), columns, own.type().sizeInBytes());
+    long count = ExchangePlan.scratchCount(columns, rounds, layout.most());
+    DeviceBuffer room = contributions(own.type(), count);
+    SharedMemoryRendezvous board = rendezvous.node();
+    return new ExchangePlan(group, device, layout, mates, board, mapped, columns, rounds, room);
+  }
+
+  /** Room for contributions that are exchanged, which grows with the buffers. */
+  private DeviceBuffer contributions(DataType type, long count) {
+    DeviceBuffer room = contributions.get(type);
+    if (room == null || room.count() < count) {
+      if (room != null) {
+        outgrown.add(room); // older plans use it
+      }
+      room = Unclosed.exempt(device.allocate(type, Long.highestOneBit(count) << 1));
+      contributions.put(type, room);
+    }
+    return room;
+  }
+
+  private DeviceBuffer scratch(Way way, DataType type, long bytes) {
+    return scratch
+        .computeIfAbsent(way, any -> new EnumMap<>(DataType.class))
+        .computeIfAbsent(
+            type, any -> Unclosed.exempt(device.allocate(type, bytes / type.sizeInBytes())));
   }
 
   @Override
   public void close() {
     synchronized (group) {
       Resources.closeAll(plans, other);
-      scratch.values().forEach(DeviceBuffer::close);
+      outgrown.forEach(DeviceBuffer::close);
+      contributions.values().forEach(DeviceBuffer::close);
+      scratch.values().forEach(ofWay -> ofWay.values().forEach(DeviceBuffer::close));
       scratch.clear();
     }
   }

@@ -1,5 +1,6 @@
 package org.gradientsync.core.collectives.nodes;
 
+import org.gradientsync.SumOrder;
 import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.collectives.messages.RendezvousChoice;
 import org.gradientsync.core.group.ProcessGroup;
@@ -53,25 +54,18 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    return create(context, TwoLevelReducer.MIN_BYTES, TwoLevelReducer.MAX_CHUNK_BYTES);
+    return create(context, TwoLevelSizes.USUAL);
   }
 
   /** For tests, with other sizes. */
-  Reducer create(SyncContext context, int minBytes, int chunkBytes) {
+  Reducer create(SyncContext context, TwoLevelSizes sizes) {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
     NodesRendezvous rendezvous =
-        RendezvousChoice.useNodes(group, context.communicator(), device.share());
+        RendezvousChoice.useNodes(
+            group, context.communicator(), device.share(), context.order() == SumOrder.ANY);
     return new TwoLevelReducer(
-        name(),
-        group,
-        rendezvous,
-        device,
-        layout,
-        rendezvous.memory(),
-        context.order(),
-        minBytes,
-        chunkBytes);
+        name(), group, rendezvous, device, layout, rendezvous.memory(), context.order(), sizes);
   }
 }

@@ -1,12 +1,24 @@
 /**
- * Collectives on several nodes: within a node in memory, between nodes by a running sum.
+ * Collectives on several nodes: within a node in memory, between nodes by messages of few ranks.
  *
- * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelReducer} is for host memory. A {@link
- * org.gradientsync.core.collectives.nodes.RunningSum} says which rank adds what, and when: each
- * node adds its ranks' elements to the sum of the nodes before, in rank order, and passes it on in
- * chunks; a {@link org.gradientsync.core.collectives.nodes.ChunkOrder} lets all nodes work at the
- * same time. {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} has its messages and
- * its memory.
+ * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelReducer} is for host memory. {@link
+ * org.gradientsync.core.collectives.nodes.TwoLevelSizes} decide which algorithm a buffer takes.
+ * {@link org.gradientsync.core.collectives.nodes.CarrierPlan} is what they have in common: each
+ * rank of a node carries a shard.
+ *
+ * <p>A {@link org.gradientsync.core.collectives.nodes.RunningSum} says which rank adds what, and
+ * when: each node adds its ranks' elements to the sum of the nodes before, in rank order, and
+ * passes it on in chunks; a {@link org.gradientsync.core.collectives.nodes.ChunkOrder} lets all
+ * nodes work at the same time. {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} has
+ * its messages and its memory.
+ *
+ * <p>Smaller buffers are divided into {@link org.gradientsync.core.collectives.nodes.Blocks}, one
+ * for each node, by a {@link org.gradientsync.core.collectives.nodes.BlocksPlan} in the order of
+ * {@link org.gradientsync.core.collectives.nodes.ColumnSteps}. In rank order, the owners get all
+ * contributions by {@link org.gradientsync.core.collectives.nodes.ExchangeRounds} of an {@link
+ * org.gradientsync.core.collectives.nodes.ExchangePlan}; in any order, sums by {@link
+ * org.gradientsync.core.collectives.nodes.HalvingRounds} of a {@link
+ * org.gradientsync.core.collectives.nodes.HalvingPlan}.
  *
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
  * two other reducers, that of a node's ranks and one that carries messages between the ranks with

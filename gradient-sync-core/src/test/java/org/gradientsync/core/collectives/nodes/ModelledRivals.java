@@ -9,12 +9,17 @@ import org.gradientsync.core.collectives.messages.Shards;
  */
 final class ModelledRivals {
   /** Longer messages are divided, as those of {@code two-level} are. */
-  private static final int SEGMENT_BYTES = TwoLevelReducer.MAX_CHUNK_BYTES;
+  private static final int SEGMENT_BYTES = TwoLevelSizes.MAX_CHUNK_BYTES;
 
   /** The chunks that NCCL lets a sender be ahead of its receiver. */
   private static final int NCCL_STEPS = 8;
 
   private static final int TREES = 2;
+
+  /** Those of a tree, which has them at least this large. */
+  private static final int CHUNKS = 16;
+
+  private static final int MIN_CHUNK_BYTES = 4 << 10;
   private static final int STEP_SHIFT = 24;
   private static final int WHERE_SHIFT = 38;
   private static final int ELEMENT = ModelledTwoLevel.ELEMENT;
@@ -156,9 +161,8 @@ final class ModelledRivals {
    * (NVIDIA: NCCL, src/graph/trees.cc, ncclGetDtree. P. Sanders, J. Speck, J. L. Traff: Two-tree
    * algorithms for full bandwidth broadcast, reduction and scan. Parallel Computing 35(12), 2009.)
    *
-   * <p>Within a node, contributions and results move as in {@link RunningSumPlan}, and the chunks
-   * have its sizes. A node begins a chunk of its own when at most {@value #NCCL_STEPS} have not
-   * left.
+   * <p>Within a node, contributions and results move as in {@link RunningSumPlan}. A node begins a
+   * chunk of its own when at most {@value #NCCL_STEPS} have not left.
    */
   static Modelled tree(ModelledMachine machine, int nodes, long count) {
     return new Tree(machine, nodes, count).run();
@@ -212,7 +216,8 @@ final class ModelledRivals {
       links = new VirtualLinks(machine, nodes);
       int rails = machine.ranksPerNode();
       long half = ceil(count, TREES);
-      long chunk = TwoLevelReducer.chunk(half, ELEMENT, rails, TwoLevelReducer.MAX_CHUNK_BYTES);
+      long bytes = Long.highestOneBit(Math.max(1, ceil(half, rails) * ELEMENT / CHUNKS));
+      long chunk = Math.min(SEGMENT_BYTES, Math.max(MIN_CHUNK_BYTES, bytes));
       shards = new Shards(half, rails, chunk / ELEMENT);
       come = new int[TREES][nodes][shards.chunks()];
       left = new long[TREES][nodes][NCCL_STEPS];

@@ -2,16 +2,17 @@ package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.collectives.messages.AllReducePlan;
 import org.gradientsync.core.collectives.messages.GatheredSums;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.rendezvous.LeaderRounds;
+import org.gradientsync.core.rendezvous.SumTree;
 
 /**
  * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally
  * many ranks that call at the same time. What is sent when is decided by the same code as in real
- * runs: {@link RunningSum}, {@link ChunkOrder}, {@link Shards}, {@link LeaderRounds}, and the sizes
- * of chunks.
+ * runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link ColumnSteps}, {@link
+ * Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
  *
  * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
  * all, and its messages for theirs; they share the node's link. A core finds out at once what has
@@ -24,6 +25,7 @@ final class ModelledTwoLevel {
   /** Chunks times nodes above which the nodes of a symmetric sum are not simulated one by one. */
   private static final long MANY = 1_000_000;
 
+  private static final TwoLevelSizes SIZES = TwoLevelSizes.USUAL;
   private static final int KIND_SHIFT = 40;
   private static final int NODE_SHIFT = 28;
   private static final long WAKE = 0;
@@ -46,37 +48,63 @@ final class ModelledTwoLevel {
 
   /** Models the way that a buffer of this size takes. */
   static Modelled allReduce(ModelledMachine machine, int nodes, SumOrder order, long count) {
-    long bytes = count * ELEMENT;
-    if (nodes > 1 && bytes < TwoLevelReducer.MIN_BYTES) {
-      return bytes <= LeaderRounds.mostPayload(nodes * machine.ranksPerNode())
-          ? withCalls(machine, nodes, count)
-          : directly(machine, nodes, count);
-    }
-    return runningSum(machine, nodes, order, count);
+    int carriers = machine.ranksPerNode();
+    Way way =
+        nodes == 1
+            ? Way.RUNNING_SUM
+            : SIZES.way(order, nodes, count, ELEMENT, ELEMENT, nodes * carriers, carriers);
+    return switch (way) {
+      case CALLS ->
+          order == SumOrder.ANY
+              ? withSums(machine, nodes, count)
+              : withCalls(machine, nodes, count);
+      case HALVING -> halving(machine, nodes, count);
+      case EXCHANGE -> exchange(machine, nodes, count);
+      case RUNNING_SUM -> runningSum(machine, nodes, order, count);
+    };
   }
 
   /** With contributions that travel with the calls. See {@link GatheredSums}. */
   static Modelled withCalls(ModelledMachine machine, int nodes, long count) {
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
     int bytes = (int) (count * ELEMENT);
-    long[] met = model.meet(bytes);
+    long[] met = model.meet(bytes, false);
     return model.result(last(met) + machine.addTime((long) model.ranks * bytes), 0);
   }
 
-  /** By messages between all ranks. See {@link AllReducePlan}. */
-  static Modelled directly(ModelledMachine machine, int nodes, long count) {
+  /** With sums over nodes that travel with the calls, along a {@link SumTree}. */
+  static Modelled withSums(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
+    int bytes = (int) (count * ELEMENT);
+    long[] met = model.meet(bytes, true);
+    return model.result(last(met) + machine.copyTime(bytes), 0);
+  }
+
+  /** By an exchange of contributions. See {@link ExchangePlan}. */
+  static Modelled exchange(ModelledMachine machine, int nodes, long count) {
+    int carriers = machine.ranksPerNode();
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
-    long[] met = model.meet(0);
-    ModelledMessages messages = new ModelledMessages(machine, nodes, count, model.links);
-    return model.result(messages.run(met), messages.most());
+    long[] met = model.meet(0, false);
+    long[] messages = new long[1];
+    Shards shards = SIZES.exchanged(count, ELEMENT, carriers);
+    ExchangeRounds rounds = TwoLevelSizes.exchange(nodes, shards, ELEMENT);
+    ModelledBlocks blocks = new ModelledBlocks(machine, model.links, shards, nodes, rounds);
+    return model.result(blocks.run(met, messages), messages[0]);
+  }
+
+  /** By halving and doubling. See {@link HalvingPlan}. */
+  static Modelled halving(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
+    long[] met = model.meet(0, false);
+    long[] messages = new long[1];
+    Shards shards = SIZES.columns(count, ELEMENT, machine.ranksPerNode());
+    long end = new ModelledBlocks(machine, model.links, shards, nodes, null).run(met, messages);
+    return model.result(end, messages[0]);
   }
 
   /** By a running sum. See {@link RunningSumPlan}. */
   static Modelled runningSum(ModelledMachine machine, int nodes, SumOrder order, long count) {
-    int carriers = machine.ranksPerNode();
-    long most = TwoLevelReducer.maxChunk(order, nodes, TwoLevelReducer.MAX_CHUNK_BYTES);
-    long chunk = TwoLevelReducer.chunk(count, ELEMENT, carriers, most) / ELEMENT;
-    Shards shards = new Shards(count, carriers, chunk);
+    Shards shards = SIZES.chunks(order, nodes, count, ELEMENT, machine.ranksPerNode());
     boolean symmetric = order == SumOrder.ANY && nodes > 1 && (long) shards.chunks() * nodes > MANY;
     return symmetric ? symmetricSum(machine, nodes, shards) : sum(machine, nodes, order, shards);
   }
@@ -107,48 +135,65 @@ final class ModelledTwoLevel {
         time, messages + new LeaderRounds(nodes, 0).count(), links.messages(), links.bytes());
   }
 
-  /** The rendezvous: when the ranks of each node have all calls, and have compared them. */
-  private long[] meet(int contribution) {
-    int perNode = machine.ranksPerNode();
+  /**
+   * The rendezvous: when the ranks of each node have all calls, which are the same.
+   *
+   * @param part the size of a contribution that travels with the calls, or of a sum, or 0
+   */
+  private long[] meet(int part, boolean sums) {
     int rounds = new LeaderRounds(nodes, 0).count();
     long[] clocks = new long[nodes];
     int[] done = new int[nodes];
     int[] come = new int[nodes]; // a bit for each round
-    Arrays.fill(clocks, machine.flag() + machine.copyTime(contribution));
+    SumTree[] trees = new SumTree[sums ? nodes : 0];
+    Arrays.setAll(trees, node -> new SumTree(nodes, node));
+    long ofNode = machine.ranksPerNode() * machine.call();
+    long begun = sums ? machine.addTime((long) machine.ranksPerNode() * part) : 0;
+    Arrays.fill(clocks, machine.copyTime(part) + machine.flag() + ofNode + begun);
     for (int node = 0; node < nodes && rounds > 0; node++) {
-      sendCalls(node, 0, contribution, clocks);
+      sendCalls(node, 0, part, trees, clocks);
     }
     links.run(
         (time, event) -> {
           int node = (int) (event >>> 8);
           come[node] |= 1 << (event & 0xff);
           while (done[node] < rounds && (come[node] & 1 << done[node]) != 0) {
-            int calls = new LeaderRounds(nodes, node).blocks(done[node]) * perNode;
-            int bytes = LeaderRounds.messageBytes(calls, contribution);
-            clocks[node] =
-                Math.max(clocks[node], time) + machine.message() + machine.copyTime(bytes);
+            int source = new LeaderRounds(nodes, node).source(done[node]);
+            long bytes = bytes(source, done[node], part, trees);
+            clocks[node] = Math.max(clocks[node], time) + machine.message() + machine.call();
+            clocks[node] += machine.copyTime(bytes);
             if (++done[node] < rounds) {
-              sendCalls(node, done[node], contribution, clocks);
+              sendCalls(node, done[node], part, trees, clocks);
             }
           }
         });
     for (int node = 0; node < nodes; node++) {
-      clocks[node] += machine.flag() + ranks * machine.call();
+      if (sums) {
+        clocks[node] += (trees[node].additions(rounds).length + 1) * machine.addTime(part);
+      }
+      clocks[node] += machine.flag();
     }
     return clocks;
   }
 
-  private void sendCalls(int node, int round, int contribution, long[] clocks) {
-    LeaderRounds rounds = new LeaderRounds(nodes, node);
-    int calls = rounds.blocks(round) * machine.ranksPerNode();
-    int bytes = LeaderRounds.messageBytes(calls, contribution);
+  private int bytes(int node, int round, int part, SumTree[] trees) {
+    int contributions = new LeaderRounds(nodes, node).blocks(round) * machine.ranksPerNode();
+    return LeaderRounds.messageBytes(
+        trees.length > 0 ? trees[node].given(round).length : contributions, part);
+  }
+
+  private void sendCalls(int node, int round, int part, SumTree[] trees, long[] clocks) {
+    if (trees.length > 0) {
+      clocks[node] += trees[node].additions(round).length * machine.addTime(part);
+    }
+    int bytes = bytes(node, round, part, trees);
     clocks[node] += machine.copyTime(bytes) + machine.message();
-    int to = rounds.destination(round);
+    int to = new LeaderRounds(nodes, node).destination(round);
     links.send(node, to, clocks[node], 1, bytes, (long) to << 8 | round);
   }
 
   private Modelled sum(Shards shards, int simulated) {
-    long[] met = meet(0);
+    long[] met = meet(0, false);
     Modelled rendezvous = result(0, 0);
     int chunks = shards.chunks();
     int[] rails = new int[chunks];

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import org.gradientsync.SumOrder;
+import org.gradientsync.core.rendezvous.LeaderRounds;
 
 /**
  * Prints modelled times of all-reduces on up to 512 nodes, and draws them. Nothing here is
@@ -16,7 +17,7 @@ final class ScalingModel {
   private static final ModelledMachine MACHINE = ModelledMachine.CLUSTER;
   private static final int MAX_NODES = 512;
   private static final int MAX_NODES_OF_BORDER = 64;
-  private static final long MAX_BYTES_OF_BORDER = 1 << 20;
+  private static final long MAX_BYTES_OF_BORDER = 4 << 20;
   private static final long[] SIZES = {1 << 10, 64 << 10, 1 << 20, 64 << 20, 1 << 30};
 
   /** The panels of the chart. */
@@ -64,7 +65,6 @@ final class ScalingModel {
     }
     chart.write(Path.of(args[0]));
     printBorders();
-    printOtherNetworks();
   }
 
   private static Modelled[] models(int nodes, long count) {
@@ -119,53 +119,39 @@ final class ScalingModel {
   /** For the sizes at which one way takes over from another. */
   private static void printBorders() {
     System.out.println(
-        "\nThe ways of two-level, whatever it chooses: contributions with the calls, messages between"
-            + " all ranks, and running sums:\n");
-    System.out.println("| ranks (nodes) | size | calls | messages | RANKS | ANY |");
-    System.out.println("| --- ".repeat(6) + "|");
+        "\nThe ways of two-level, whatever it chooses. In rank order: contributions with the calls,"
+            + " an exchange of contributions, a running sum. In any order: sums with the calls,"
+            + " halving and doubling, running sums:\n");
+    System.out.println(
+        "| ranks (nodes) | size | calls | exchange | sum | calls | halving | sums |");
+    System.out.println("| --- ".repeat(8) + "|");
     for (int nodes = 2; nodes <= MAX_NODES_OF_BORDER; nodes *= 2) {
-      for (long bytes = 1 << 10; bytes <= MAX_BYTES_OF_BORDER; bytes *= 2) {
+      for (long bytes = 1 << 10; bytes <= MAX_BYTES_OF_BORDER; bytes *= 4) {
         printWays(nodes, bytes, bytes / ModelledTwoLevel.ELEMENT);
       }
     }
   }
 
   private static void printWays(int nodes, long bytes, long count) {
-    boolean fits = bytes <= TwoLevelReducer.MIN_BYTES;
+    int ranks = nodes * MACHINE.ranksPerNode();
+    boolean fits = bytes <= LeaderRounds.mostPayload(ranks);
     System.out.printf(
         Locale.ROOT,
-        "| %d (%d) | %s | %s | %s | %s | %s |%n",
-        nodes * MACHINE.ranksPerNode(),
+        "| %d (%d) | %s | %s | %s | %s | %s | %s | %s |%n",
+        ranks,
         nodes,
         size(bytes),
-        fits ? time(ModelledTwoLevel.withCalls(MACHINE, nodes, count).picoseconds()) : "",
-        time(ModelledTwoLevel.directly(MACHINE, nodes, count).picoseconds()),
-        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.RANKS, count).picoseconds()),
-        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count).picoseconds()));
+        fits ? time(ModelledTwoLevel.withCalls(MACHINE, nodes, count)) : "",
+        time(ModelledTwoLevel.exchange(MACHINE, nodes, count)),
+        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.RANKS, count)),
+        bytes <= LeaderRounds.mostSum()
+            ? time(ModelledTwoLevel.withSums(MACHINE, nodes, count))
+            : "",
+        time(ModelledTwoLevel.halving(MACHINE, nodes, count)),
+        time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count)));
   }
 
-  /** How the border depends on the parameters: the sums' times beside those of messages. */
-  private static void printOtherNetworks() {
-    System.out.printf(
-        "%nTime by messages divided by that of a running sum, RANKS, at %s:%n%n",
-        size(TwoLevelReducer.MIN_BYTES));
-    System.out.println("| a message costs | latency | 2 nodes | 8 nodes | 16 nodes | 64 nodes |");
-    System.out.println("| --- ".repeat(6) + "|");
-    long count = TwoLevelReducer.MIN_BYTES / ModelledTwoLevel.ELEMENT;
-    for (int nanoseconds : new int[] {200, 500, 2000}) {
-      for (int microseconds : new int[] {2, 5, 20}) {
-        ModelledMachine machine =
-            MACHINE.with(
-                microseconds * ModelledMachine.MICROSECOND,
-                nanoseconds * ModelledMachine.NANOSECOND);
-        StringBuilder row = new StringBuilder();
-        for (int nodes : new int[] {2, 8, 16, 64}) {
-          double messages = ModelledTwoLevel.directly(machine, nodes, count).seconds();
-          double sum = ModelledTwoLevel.runningSum(machine, nodes, SumOrder.RANKS, count).seconds();
-          row.append(String.format(Locale.ROOT, " %.2f |", messages / sum));
-        }
-        System.out.printf("| %d ns | %d us |%s%n", nanoseconds, microseconds, row);
-      }
-    }
+  private static String time(Modelled model) {
+    return time(model.picoseconds());
   }
 }

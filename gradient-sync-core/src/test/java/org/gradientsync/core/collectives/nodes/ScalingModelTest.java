@@ -68,7 +68,16 @@ class ScalingModelTest {
   @ParameterizedTest
   @CsvSource({"2, RANKS", "3, RANKS", "5, RANKS", "2, ANY", "3, ANY", "5, ANY"})
   void nodesSendAsManyMessagesAndBytesAsInRealRuns(int nodes, SumOrder order) {
-    int[] counts = {200, 5000, 32_769, 300_007};
+    requireModelled(nodes, order, 200, 5000, 32_769, 300_007);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"7, RANKS", "16, RANKS", "7, ANY", "16, ANY", "33, ANY", "64, ANY"})
+  void smallBuffersOfManyNodesDoSo(int nodes, SumOrder order) {
+    requireModelled(nodes, order, 1, 200, 4096, 4097);
+  }
+
+  private static void requireModelled(int nodes, SumOrder order, int... counts) {
     AtomicLongArray messages = new AtomicLongArray(nodes);
     AtomicLongArray bytes = new AtomicLongArray(nodes);
     long[][] sent = new long[counts.length][];

@@ -32,14 +32,20 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks as threads that take each other for ranks of other nodes. */
 class TwoLevelReducerTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings ANY = new Settings(Map.of("order", "any"));
   private static final int CHUNK_BYTES = 1024;
+  private static final TwoLevelSizes BY_SUMS = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0);
+  private static final TwoLevelSizes BY_HALVING =
+      new TwoLevelSizes(false, CHUNK_BYTES, Integer.MAX_VALUE, 0);
+  private static final TwoLevelSizes BY_EXCHANGE =
+      new TwoLevelSizes(false, CHUNK_BYTES, 0, Integer.MAX_VALUE);
 
-  private interface Calls {
+  interface Calls {
     void make(ProcessGroup group, HostDevice device, Reducer reducer, GradientSync own)
         throws Exception;
   }
@@ -47,11 +53,7 @@ class TwoLevelReducerTest {
   /**
    * @param nodes the node of each rank
    */
-  private static void run(int[] nodes, int minBytes, Calls calls) {
-    run(nodes, minBytes, NONE, calls);
-  }
-
-  private static void run(int[] nodes, int minBytes, Settings settings, Calls calls) {
+  static void run(int[] nodes, TwoLevelSizes sizes, Settings settings, Calls calls) {
     LocalRanks.run(
         nodes.length,
         own -> {
@@ -61,8 +63,7 @@ class TwoLevelReducerTest {
             SyncContext context =
                 new SyncContext(
                     group, new GroupCommunicator(group), device, settings, new OwnParts());
-            try (Reducer reducer =
-                new TwoLevelReducerProvider().create(context, minBytes, CHUNK_BYTES)) {
+            try (Reducer reducer = new TwoLevelReducerProvider().create(context, sizes)) {
               calls.make(group, device, reducer, own);
             }
           }
@@ -77,9 +78,15 @@ class TwoLevelReducerTest {
   @ParameterizedTest
   @MethodSource("placements")
   void bitsAreThoseOfTheSumInRankOrder(int[] nodes) {
+    requireRankOrder(nodes, BY_SUMS);
+    requireRankOrder(nodes, BY_EXCHANGE);
+  }
+
+  private static void requireRankOrder(int[] nodes, TwoLevelSizes sizes) {
     run(
         nodes,
-        0,
+        sizes,
+        NONE,
         (group, device, reducer, own) -> {
           for (DataType type : DataType.values()) {
             for (ReduceOp op : ReduceOp.values()) {
@@ -89,6 +96,22 @@ class TwoLevelReducerTest {
                 }
               }
             }
+          }
+        });
+  }
+
+  /** So many nodes that contributions pass other nodes on their way. */
+  @Test
+  void bitsOfManyNodesAreThoseOfTheSumInRankOrder() {
+    int[] nodes = {0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 10, 11, 12, 13};
+    run(
+        nodes,
+        BY_EXCHANGE,
+        NONE,
+        (group, device, reducer, own) -> {
+          for (int count : new int[] {3, 200, 1500}) {
+            compare(DataType.FLOAT32, ReduceOp.SUM, count, device, reducer, own);
+            compare(DataType.BFLOAT16, ReduceOp.AVERAGE, count, device, reducer, own);
           }
         });
   }
@@ -147,18 +170,49 @@ class TwoLevelReducerTest {
     return bytes;
   }
 
+  static Stream<Arguments> placementsAndSizes() {
+    int[][] placements = {
+      {0, 1, 1}, {7, 7, 2, 2}, {0, 0, 1, 2, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}, {0, 0, 1, 2, 3, 4}
+    };
+    return Stream.of(placements)
+        .flatMap(nodes -> Stream.of(BY_SUMS, BY_HALVING).map(sizes -> Arguments.of(nodes, sizes)));
+  }
+
   /** With numbers whose sum is exact in any order. */
   @ParameterizedTest
-  @MethodSource("placements")
-  void sumsInAnyOrderAreRight(int[] nodes) {
+  @MethodSource("placementsAndSizes")
+  void sumsInAnyOrderAreRight(int[] nodes, TwoLevelSizes sizes) {
     run(
         nodes,
-        0,
+        sizes,
         ANY,
         (group, device, reducer, own) -> {
-          for (int count : new int[] {1, 300, 5000, 20_001}) {
+          for (int count : new int[] {1, 3, 300, 5000, 20_001}) {
             for (int call = 0; call < 3; call++) {
               requireExactAverage(count, call, group, device, reducer);
+            }
+          }
+        });
+  }
+
+  /** What does not depend on the order: minima, maxima and integers. */
+  @ParameterizedTest
+  @MethodSource("placements")
+  void otherReductionsByHalvingHaveTheSameBits(int[] nodes) {
+    run(
+        nodes,
+        BY_HALVING,
+        ANY,
+        (group, device, reducer, own) -> {
+          for (DataType type : DataType.values()) {
+            for (ReduceOp op : ReduceOp.values()) {
+              boolean exact = op == ReduceOp.MIN || op == ReduceOp.MAX;
+              boolean integer = type == DataType.INT32 || type == DataType.INT64;
+              if (op.isDefinedFor(type) && (exact || integer)) {
+                for (int count : new int[] {2, 3001}) {
+                  compare(type, op, count, device, reducer, own);
+                }
+              }
             }
           }
         });
@@ -182,14 +236,15 @@ class TwoLevelReducerTest {
   }
 
   /** Numbers whose sum depends on the order, twice. */
-  @Test
-  void sumsInAnyOrderHaveTheSameBitsOnAllRanksAndInEachRun() {
+  @ParameterizedTest
+  @ValueSource(ints = {0, Integer.MAX_VALUE})
+  void sumsInAnyOrderHaveTheSameBitsOnAllRanksAndInEachRun(int halvingBytes) {
     float[][] results = new float[12][];
     for (int run = 0; run < 2; run++) {
       int first = 6 * run;
       run(
           new int[] {0, 0, 1, 1, 2, 2},
-          0,
+          new TwoLevelSizes(false, CHUNK_BYTES, halvingBytes, 0),
           ANY,
           (group, device, reducer, own) -> {
             try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 20_001)) {
@@ -210,7 +265,8 @@ class TwoLevelReducerTest {
   void buffersInPrivateMemoryAndSmallOnesAreReducedToo() {
     run(
         new int[] {0, 0, 1, 1},
-        1000,
+        TwoLevelSizes.USUAL,
+        NONE,
         (group, device, reducer, own) -> {
           float[] mine = new float[10_000];
           Arrays.fill(mine, group.rank());
@@ -239,7 +295,8 @@ class TwoLevelReducerTest {
   void differentCallsAreNamedAndChangeNothing() {
     run(
         new int[] {0, 0, 1, 1},
-        0,
+        BY_SUMS,
+        NONE,
         (group, device, reducer, own) -> requireMismatch(group, device, reducer));
   }
 

@@ -1,0 +1,173 @@
+package org.gradientsync.core.collectives.messages;
+
+import java.nio.ByteBuffer;
+import java.util.EnumMap;
+import java.util.Map;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.host.HostBuffer;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.rendezvous.LeaderRounds;
+import org.gradientsync.core.rendezvous.LeaderSums;
+import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.spi.Resources;
+
+/**
+ * All-reduces over several nodes, in any order of sums, that are so small that sums travel with the
+ * calls of the rendezvous. The first rank of each node adds the contributions of its node in rank
+ * order, and all of these ranks add along the same {@link SumTree}, so all get the same bits. No
+ * message follows.
+ */
+final class NodeSums implements LeaderSums, AutoCloseable {
+  private final NodesRendezvous rendezvous;
+  private final HostDevice device;
+  private final int local; // this rank's number on its node
+  private final int size;
+  private final SumTree tree; // null unless this rank adds
+  private final ByteBuffer memory; // of the sums, or null
+  private final Map<DataType, Views> views = new EnumMap<>(DataType.class);
+  private HostBuffer own; // the buffer of the current call
+  private ReduceOp op;
+  private Views current; // of its type
+  private int sumBytes;
+
+  /** The memory, as elements of a type. */
+  private final class Views {
+    private final HostBuffer[][] parts = new HostBuffer[NodesRendezvous.SLOTS][];
+    private final HostBuffer[] results = new HostBuffer[NodesRendezvous.SLOTS];
+    private final DeviceBuffer[][] sums; // each alone, for {@link HostDevice#accumulate}
+
+    Views(DataType type) {
+      for (int slot = 0; slot < parts.length; slot++) {
+        parts[slot] = new HostBuffer[rendezvous.nodeSize()];
+        for (int mate = 0; mate < parts[slot].length; mate++) {
+          parts[slot][mate] = (HostBuffer) device.wrap(type, rendezvous.part(mate, slot));
+        }
+        results[slot] = (HostBuffer) device.wrap(type, rendezvous.result(slot));
+      }
+      sums = new DeviceBuffer[tree == null ? 0 : tree.slots()][1];
+      for (int i = 0; i < sums.length; i++) {
+        ByteBuffer part = memory.slice(at(i), LeaderRounds.mostSum()).order(memory.order());
+        sums[i][0] = device.wrap(type.accumulator(), part);
+      }
+    }
+
+    void close() {
+      Resources.closeAll(results);
+      for (HostBuffer[] slot : parts) {
+        Resources.closeAll(slot);
+      }
+      for (DeviceBuffer[] sum : sums) {
+        Resources.closeAll(sum);
+      }
+    }
+  }
+
+  /**
+   * @param size the number of ranks
+   */
+  NodeSums(NodesRendezvous rendezvous, HostDevice device, int size) {
+    this.rendezvous = rendezvous;
+    this.device = device;
+    local = rendezvous.localRank();
+    this.size = size;
+    tree = rendezvous.sumTree();
+    memory = tree == null ? null : HostBuffers.allocate(at(tree.slots()));
+  }
+
+  NodesRendezvous rendezvous() {
+    return rendezvous;
+  }
+
+  private static int at(int slot) {
+    return slot * LeaderRounds.mostSum();
+  }
+
+  /** Whether a buffer is small enough; the same on all ranks whose calls match. */
+  boolean fits(DeviceBuffer buffer) {
+    return buffer.count() > 0 && bytes(buffer) <= LeaderRounds.mostSum();
+  }
+
+  private static long bytes(DeviceBuffer buffer) {
+    return buffer.count() * buffer.type().accumulator().sizeInBytes();
+  }
+
+  /** Sends sums of a buffer's elements with the next call. */
+  void begin(DeviceBuffer buffer, ReduceOp newOp) {
+    own = (HostBuffer) buffer;
+    op = newOp;
+    sumBytes = (int) bytes(buffer);
+    current = views.get(buffer.type());
+    if (current == null) {
+      current = new Views(buffer.type());
+      views.put(buffer.type(), current);
+    }
+    rendezvous.carry(this);
+  }
+
+  @Override
+  public int bytes() {
+    return sumBytes;
+  }
+
+  @Override
+  public void write(int slot) {
+    current.parts[slot][local].copyRange(0, own, own.count());
+  }
+
+  @Override
+  public void begin(int slot) {
+    device.accumulate(null, current.parts[slot], current.sums[0][0], own.count(), op);
+  }
+
+  @Override
+  public int give(int round, ByteBuffer out, int at, int bytes) {
+    add(round);
+    int[] slots = tree.given(round);
+    for (int i = 0; i < slots.length; i++) {
+      out.put(at + i * bytes, memory, at(slots[i]), bytes);
+    }
+    return slots.length;
+  }
+
+  @Override
+  public void take(int round, ByteBuffer in, int at, int bytes) {
+    int[] slots = tree.taken(round);
+    for (int i = 0; i < slots.length; i++) {
+      memory.put(at(slots[i]), in, at + i * bytes, bytes);
+    }
+  }
+
+  private void add(int round) {
+    DeviceBuffer[][] sums = current.sums;
+    for (int[] addition : tree.additions(round)) {
+      DeviceBuffer left = sums[addition[0]][0];
+      device.accumulate(left, sums[addition[1]], sums[addition[2]][0], own.count(), op);
+    }
+  }
+
+  @Override
+  public void finish(int slot) {
+    add(tree.rounds());
+    device.round(current.sums[tree.total()][0], current.results[slot], own.count(), op, size);
+  }
+
+  /** Whether the sum over all ranks has come with the calls. */
+  boolean hasCome() {
+    return rendezvous.areAllSame();
+  }
+
+  /** Copies it. */
+  void finish() {
+    own.copyRange(0, current.results[rendezvous.slot()], own.count());
+  }
+
+  @Override
+  public void close() {
+    views.values().forEach(Views::close);
+    views.clear();
+  }
+}

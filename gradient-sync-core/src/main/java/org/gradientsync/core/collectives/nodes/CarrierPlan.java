@@ -1,0 +1,269 @@
+package org.gradientsync.core.collectives.nodes;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.core.collectives.messages.RunMessages;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.shared.NodeBuffers;
+import org.gradientsync.core.collectives.shared.NodeMates;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.ranks.NodeLayout;
+import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+
+/**
+ * One buffer's all-reduce over several nodes, prepared once and run many times: what all algorithms
+ * have in common within a node.
+ *
+ * <p>The buffer is divided into as many shards as the smallest node has ranks. On each node, the
+ * rank with the shard's number carries it: it adds the contributions of its node, in place in their
+ * memory, and exchanges messages with the carriers of other nodes. It publishes the results piece
+ * by piece, and the other ranks of its node copy them from its buffer.
+ */
+abstract class CarrierPlan implements Message {
+  final ProcessGroup group;
+  final HostDevice device;
+  final NodeLayout layout;
+  final NodeMates mates;
+  final NodeBuffers.Mapped buffers;
+  final Shards shards;
+  final int rail; // this rank's number on its node, and its shard if it carries one
+  final int mateCount; // the ranks of this node
+  private final SharedMemoryRendezvous board;
+  private final int[] local; // the ranks of this node
+  private final List<Message> messages = new ArrayList<>();
+  private final long[][] firsts; // of each shard, the first element of each piece
+  private final long[][] lengths;
+  private final int[] copied; // pieces of each shard
+  private ReduceOp op;
+  private long base; // the pieces that were published before this run
+  private int waitedFor; // by the last wait
+
+  /**
+   * @param mates the ranks of this node
+   * @param board where they publish what they have
+   * @param buffers the buffers of this node's ranks
+   * @param shards one for each carrier of a node
+   */
+  CarrierPlan(
+      ProcessGroup group,
+      HostDevice device,
+      NodeLayout layout,
+      NodeMates mates,
+      SharedMemoryRendezvous board,
+      NodeBuffers.Mapped buffers,
+      Shards shards) {
+    this.group = group;
+    this.device = device;
+    this.layout = layout;
+    this.mates = mates;
+    this.board = board;
+    this.buffers = buffers;
+    this.shards = shards;
+    rail = layout.localRank();
+    local = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
+    mateCount = local.length;
+    firsts = new long[shards.ranks()][];
+    lengths = new long[shards.ranks()][];
+    copied = new int[shards.ranks()];
+  }
+
+  /** The number of a shard's chunks that are not empty. */
+  final int chunksOf(int shard) {
+    int count = 0;
+    while (count < shards.chunks() && shards.length(shard, count) > 0) {
+      count++;
+    }
+    return count;
+  }
+
+  /** The number of chunks that this rank carries. */
+  final int ownChunks() {
+    return rail < shards.ranks() ? chunksOf(rail) : 0;
+  }
+
+  /**
+   * Divides a shard into pieces, in the order in which its carrier has their results.
+   *
+   * @param first the first element of each in the buffer
+   * @param length the number of elements of each; may be 0
+   */
+  final void divide(int shard, long[] first, long[] length) {
+    firsts[shard] = first;
+    lengths[shard] = length;
+  }
+
+  /** The carrier of this rank's shard on a node. */
+  final int carrier(int node) {
+    return layout.ranksOf(node).get(rail);
+  }
+
+  /** The same part of the buffers of all ranks of this node. */
+  final DeviceBuffer[] contributions(long first, long length) {
+    DeviceBuffer[] slices = new DeviceBuffer[mateCount];
+    for (int mate = 0; mate < slices.length; mate++) {
+      slices[mate] = buffers.of(mate).slice(first, length);
+    }
+    return slices;
+  }
+
+  /** A message that this plan closes; null if it would be empty. */
+  final Message message(DeviceBuffer run, int peer, int channel, boolean sends) {
+    if (run.count() == 0) {
+      return null;
+    }
+    Message message =
+        RunMessages.message(group.messages(), run, RunMessages.view(run), peer, channel, sends);
+    messages.add(message);
+    return message;
+  }
+
+  static void startIfAny(Message message) {
+    if (message != null) {
+      message.start();
+    }
+  }
+
+  static boolean isDone(Message message) {
+    return message == null || message.test();
+  }
+
+  /** The reduction of the current run. */
+  final ReduceOp op() {
+    return op;
+  }
+
+  /**
+   * Shows results to the other ranks of this node.
+   *
+   * @param count the number of pieces of this rank's shard that are there
+   */
+  final void publish(int count) {
+    board.publish(base + count);
+  }
+
+  /** Whether the ranks of this node have announced the same buffers in the current call. */
+  final boolean isValid() {
+    return buffers.isValid();
+  }
+
+  /** Begins to carry anew. */
+  abstract void begin();
+
+  /** Takes steps with this rank's shard. Returns whether any was possible. */
+  abstract boolean advance();
+
+  /** Whether {@link #advance} can take a step. */
+  abstract boolean canAdvance();
+
+  /** Whether this rank has nothing more to carry. */
+  abstract boolean isCarried();
+
+  /** The rank whose message this one needs most, or a negative number if all have come. */
+  abstract int awaitedSender();
+
+  /** A rank that has to take a message of this one, if any has. */
+  abstract int awaitedReceiver();
+
+  /**
+   * Runs the all-reduce after the rendezvous.
+   *
+   * @param publishedBefore the pieces that each rank of this node has published before
+   * @return the pieces that each rank may have published after
+   */
+  final long run(ReduceOp newOp, long publishedBefore) {
+    op = newOp;
+    base = publishedBefore;
+    begin();
+    Arrays.fill(copied, 0);
+    while (!isCarried() || lacking() >= 0) {
+      if (!advance() & !copy()) {
+        waitedFor = awaited();
+        board.waitFor(waitedFor);
+        group.await(this, waitedFor);
+        board.waitFor(RankMap.NO_RANK);
+      }
+    }
+    mates.finishReading();
+    long most = 0;
+    for (long[] ofShard : firsts) {
+      most = Math.max(most, ofShard.length);
+    }
+    return base + most;
+  }
+
+  /** A shard of which this rank lacks pieces, or a negative number. */
+  private int lacking() {
+    for (int shard = 0; shard < copied.length; shard++) {
+      if (shard != rail && copied[shard] < firsts[shard].length) {
+        return shard;
+      }
+    }
+    return -1;
+  }
+
+  /** The rank that this one waits for. A rank of this node may itself wait for another node. */
+  private int awaited() {
+    int sender = awaitedSender();
+    if (sender >= 0) {
+      return sender;
+    }
+    int owner = lacking();
+    if (owner >= 0) {
+      int further = board.waitsFor(owner);
+      return further == RankMap.NO_RANK || further == group.rank() ? local[owner] : further;
+    }
+    return awaitedReceiver();
+  }
+
+  /** Copies one piece of each other shard that is there. Returns whether there was one. */
+  private boolean copy() {
+    boolean any = false;
+    for (int shard = 0; shard < copied.length; shard++) {
+      if (isPublished(shard)) {
+        int piece = copied[shard]++;
+        long first = firsts[shard][piece];
+        buffers.of(rail).copyRange(first, buffers.of(shard), lengths[shard][piece]);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  private boolean isPublished(int shard) {
+    return shard != rail
+        && copied[shard] < firsts[shard].length
+        && board.published(shard) > base + copied[shard];
+  }
+
+  private boolean anyIsPublished() {
+    for (int shard = 0; shard < copied.length; shard++) {
+      if (isPublished(shard)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Override
+  public final void start() {
+    // run starts the messages
+  }
+
+  /** Whether anything can move, or another rank is to be waited for. */
+  @Override
+  public final boolean test() {
+    return canAdvance() || anyIsPublished() || awaited() != waitedFor;
+  }
+
+  @Override
+  public final void close() {
+    Resources.closeAll(() -> Resources.closeAll(messages), buffers);
+  }
+}

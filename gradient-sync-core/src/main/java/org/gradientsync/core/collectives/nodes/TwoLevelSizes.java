@@ -1,0 +1,168 @@
+package org.gradientsync.core.collectives.nodes;
+
+import org.gradientsync.SumOrder;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.rendezvous.LeaderRounds;
+
+/**
+ * Which buffers take which way in {@link TwoLevelReducer}, and in which parts. All ranks compute
+ * the same.
+ *
+ * @param carries whether small buffers travel with the calls
+ * @param chunkBytes the maximum size of a chunk of a running sum
+ * @param halvingBytes the maximum size of what a carrier adds by halving, for each node
+ * @param exchangeBytes how much more than a running sum an exchange may send, for each node
+ */
+record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exchangeBytes) {
+  /** Up to this size, MPI sends a message without first waiting for the receiver to be ready. */
+  static final int MAX_CHUNK_BYTES = 32 << 10;
+
+  /** Those that take the least time by the model. */
+  static final TwoLevelSizes USUAL = new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 110 << 10);
+
+  private static final int MIN_CHUNK_BYTES = 4 << 10;
+  private static final int MIN_CHUNK_OF_CHAIN = 1 << 10;
+  private static final int MAX_SCRATCH_BYTES = 4 << 20;
+  private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
+  private static final int MIN_COLUMN_BYTES = 16 << 10;
+  private static final int MAX_COLUMN_BYTES = 256 << 10;
+  private static final long MOST_BY_HALVING = 4 << 20; // of a carrier; more is for the links alone
+
+  private static final long MOST_CARRIED_A_ROUND = 45_000; // then rounds of their own take less
+  private static final long MOST_BY_EXCHANGE = 4 << 20;
+  private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
+  private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
+
+  /** The ways. */
+  enum Way {
+    /** With the calls of the rendezvous. */
+    CALLS,
+    /** See {@link HalvingPlan}. */
+    HALVING,
+    /** See {@link ExchangePlan}. */
+    EXCHANGE,
+    /** See {@link RunningSumPlan}. */
+    RUNNING_SUM
+  }
+
+  /**
+   * The way of a buffer.
+   *
+   * @param element the size of an element
+   * @param sum the size of an element's sum
+   * @param ranks the number of ranks
+   * @param shards the number of carriers of a node
+   */
+  Way way(SumOrder order, int nodes, long count, int element, int sum, int ranks, int shards) {
+    if (order == SumOrder.RANKS) {
+      return inRankOrder(nodes, count * element, ranks, shards);
+    }
+    if (carries && count * sum <= LeaderRounds.mostSum()) {
+      return Way.CALLS;
+    }
+    long most = Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);
+    return shard(count, shards) * sum <= most ? Way.HALVING : Way.RUNNING_SUM;
+  }
+
+  private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
+    int rounds = HalvingRounds.count(nodes);
+    if (carries
+        && bytes <= LeaderRounds.mostPayload(ranks)
+        && ranks * bytes <= rounds * MOST_CARRIED_A_ROUND) {
+      return Way.CALLS;
+    }
+    long exchanged = (shards + 1) * bytes * (nodes - 1) / nodes;
+    long passed = Math.min(2, nodes - 1) * bytes;
+    boolean fits = bytes <= MOST_BY_EXCHANGE && exchanged - passed <= (long) exchangeBytes * nodes;
+    boolean hasFewHops = carries && (nodes == 2 || bytes > EXCHANGED_A_PAIR * nodes * nodes);
+    return exchangeBytes > 0 && fits && !hasFewHops ? Way.EXCHANGE : Way.RUNNING_SUM;
+  }
+
+  /**
+   * How contributions are exchanged: with the base that takes the least time if a round takes 6
+   * microseconds, a message 1, and a link carries 12.5 GB a second.
+   *
+   * @param columns as {@link #exchanged} divides the buffer
+   * @param element the size of an element
+   */
+  static ExchangeRounds exchange(int nodes, Shards columns, int element) {
+    ExchangeRounds best = null;
+    double least = Double.MAX_VALUE;
+    int most = HalvingRounds.count(nodes);
+    for (int rounds = 1; rounds <= most; rounds++) {
+      int base = 2;
+      while (Math.pow(base, rounds) < nodes) {
+        base++;
+      }
+      double moved = rounds * (base - 1.) / base * columns.count() * element * columns.ranks();
+      double time = rounds * (6 + (base - 1.) * columns.chunks()) + moved / 12_500;
+      if (time < least) {
+        least = time;
+        best = new ExchangeRounds(nodes, base);
+      }
+    }
+    return best;
+  }
+
+  private static long shard(long count, int shards) {
+    return (count - 1) / shards + 1;
+  }
+
+  /**
+   * The shards of carriers, in the chunks of a running sum.
+   *
+   * @param sum the size of an element's sum
+   */
+  Shards chunks(SumOrder order, int nodes, long count, int sum, int shards) {
+    long shard = shard(count, shards) * sum;
+    long bytes = order == SumOrder.RANKS ? chunkOfChain(nodes, shard, shards) : shard / CHUNKS;
+    bytes = Long.highestOneBit(Math.max(1, bytes));
+    long least = order == SumOrder.RANKS ? MIN_CHUNK_OF_CHAIN : MIN_CHUNK_BYTES;
+    return new Shards(
+        count, shards, Math.min(maxChunk(order, nodes), Math.max(least, bytes)) / sum);
+  }
+
+  /**
+   * The chunk that takes the least time on a chain: each chunk costs its four messages, 2
+   * microseconds, and each of 2(M-1) hops the time for which a chunk of all carriers is on a link
+   * and added, 0.13 nanoseconds a byte.
+   */
+  private static long chunkOfChain(int nodes, long shard, int shards) {
+    double hops = Math.max(1, 2. * (nodes - 1));
+    return Math.round(Math.sqrt(2 * shard * 2_000 / (hops * 0.13 * shards))); // the nearest power
+  }
+
+  /** The maximum size of a chunk's running sum: less on many nodes, whose carriers hold more. */
+  long maxChunk(SumOrder order, int nodes) {
+    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / RunningSumPlan.slots(order, nodes));
+    return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
+  }
+
+  /**
+   * The shards of carriers, in columns that are halved one beside the other.
+   *
+   * @param sum the size of an element's sum
+   */
+  Shards columns(long count, int sum, int shards) {
+    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / ColumnSteps.SLOTS));
+    long column = Math.max(Math.min(MIN_COLUMN_BYTES, chunkBytes), bytes);
+    return new Shards(count, shards, Math.min(maxColumn(), column) / sum);
+  }
+
+  /**
+   * The shards of carriers, in columns whose contributions are exchanged.
+   *
+   * @param element the size of an element
+   */
+  Shards exchanged(long count, int element, int shards) {
+    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * element / 2));
+    long column = Math.max(Math.min(MIN_COLUMN_BYTES, chunkBytes), bytes);
+    long most = Math.max(Long.BYTES, Integer.highestOneBit(MAX_EXCHANGED_COLUMN / shards));
+    return new Shards(count, shards, Math.min(most, column) / element);
+  }
+
+  /** The maximum size of a column's sums. */
+  long maxColumn() {
+    return (long) chunkBytes * (MAX_COLUMN_BYTES / MAX_CHUNK_BYTES);
+  }
+}

@@ -1,0 +1,32 @@
+package org.gradientsync.core.rendezvous;
+
+import java.nio.ByteBuffer;
+
+/**
+ * Contributions whose sums over nodes travel with the calls, from leader to leader, along a {@link
+ * SumTree}.
+ */
+public interface LeaderSums {
+  /** The size of a sum; at most {@link LeaderRounds#mostSum}. */
+  int bytes();
+
+  /** Writes this rank's contribution to its {@link NodesRendezvous#part} of a slot. */
+  void write(int slot);
+
+  /** On a leader: adds the contributions of this node. All have been written. */
+  void begin(int slot);
+
+  /**
+   * Writes the sums to send in a round.
+   *
+   * @param size of each in the message
+   * @return their number
+   */
+  int give(int round, ByteBuffer out, int at, int size);
+
+  /** Takes the sums that have come in a round, of the same size. */
+  void take(int round, ByteBuffer in, int at, int size);
+
+  /** Writes the result to {@link NodesRendezvous#result}. */
+  void finish(int slot);
+}
