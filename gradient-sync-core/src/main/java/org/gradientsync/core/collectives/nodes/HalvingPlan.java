@@ -22,9 +22,6 @@ import org.gradientsync.spi.Message;
  * results in the buffer's.
  */
 final class HalvingPlan extends BlocksPlan {
-  /** The columns for which a carrier needs room: of sums that it has, and that it receives. */
-  static final int SCRATCH_COLUMNS = 2 * ColumnSteps.SLOTS;
-
   private final int rounds;
   private final Column[] columns;
   private final Inbox[] slots = new Inbox[ColumnSteps.SLOTS]; // those of columns of full length
@@ -78,7 +75,7 @@ final class HalvingPlan extends BlocksPlan {
       inbox =
           full && slots[slot] != null
               ? slots[slot]
-              : new Inbox(blocks, scratch, 2 * slot * shards.chunk());
+              : new Inbox(blocks, scratch, slot * scratchCount(shards.chunk(), nodes));
       if (full) {
         slots[slot] = inbox;
       }
@@ -103,12 +100,21 @@ final class HalvingPlan extends BlocksPlan {
     }
   }
 
+  /**
+   * The elements that a carrier needs for a column: its sums, and those that each round receives,
+   * which are rounded up to whole blocks.
+   */
+  static long scratchCount(long column, int nodes) {
+    return 2 * column + nodes;
+  }
+
   /** Contributions that lie in one piece, and where their sum goes. */
   private record Part(DeviceBuffer[] sources, DeviceBuffer sum) {}
 
   /**
    * @param shards a carrier's chunks are its columns
-   * @param scratch room for {@link #SCRATCH_COLUMNS} columns of the accumulator's type
+   * @param scratch {@link #scratchCount} elements of the accumulator's type for each slot of
+   *     columns
    */
   HalvingPlan(
       ProcessGroup group,

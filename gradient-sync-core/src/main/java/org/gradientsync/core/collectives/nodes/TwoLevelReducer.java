@@ -136,8 +136,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     int sum = type.sizeInBytes();
     if (way(own) == Way.HALVING) {
       Shards columns = sizes.columns(own.count(), sum, carriers);
-      DeviceBuffer room =
-          scratch(Way.HALVING, type, HalvingPlan.SCRATCH_COLUMNS * sizes.maxColumn());
+      long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());
+      DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum);
       return new HalvingPlan(group, device, layout, mates, board, mapped, columns, room);
     }
     if (way(own) == Way.EXCHANGE) {
