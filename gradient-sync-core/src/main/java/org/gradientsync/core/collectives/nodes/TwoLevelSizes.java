@@ -91,7 +91,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     int most = HalvingRounds.count(nodes);
     for (int rounds = 1; rounds <= most; rounds++) {
       int base = 2;
-      while (Math.pow(base, rounds) < nodes) {
+      while (power(base, rounds) < nodes) {
         base++;
       }
       double moved = rounds * (base - 1.) / base * columns.count() * element * columns.ranks();
@@ -102,6 +102,14 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
       }
     }
     return best;
+  }
+
+  private static long power(int base, int exponent) {
+    long power = 1;
+    for (int i = 0; i < exponent; i++) {
+      power *= base;
+    }
+    return power;
   }
 
   private static long shard(long count, int shards) {
