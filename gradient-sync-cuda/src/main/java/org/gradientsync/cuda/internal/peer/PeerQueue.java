@@ -50,6 +50,7 @@ final class PeerQueue {
     CUstream handle = stream.handle();
     gpu.makeCurrent();
     if (gpu.api().isCapturing(handle)) {
+      fillCopy(registration, call);
       plan.enqueueEach(handle);
       copyOutput(registration, call);
       registration.captured = true;
@@ -59,6 +60,7 @@ final class PeerQueue {
     errors.begin();
     count(call);
     order.follow(stream);
+    fillCopy(registration, call);
     plan.enqueue(handle);
     copyOutput(registration, call);
     order.enqueued();
@@ -84,6 +86,13 @@ final class PeerQueue {
 
   private static GpuStream streamOf(CollectiveCall call) {
     return DriverAccess.stream(((CudaBuffer) call.buffer()).stream());
+  }
+
+  /** So that a call that fails leaves the output as it was. */
+  private void fillCopy(PeerRegistration registration, CollectiveCall call) {
+    if (registration.copy != null) {
+      device.copy(call.out(), registration.copy);
+    }
   }
 
   private void copyOutput(PeerRegistration registration, CollectiveCall call) {

@@ -16,6 +16,7 @@ import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import jcuda.driver.CUdeviceptr;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
@@ -32,6 +33,7 @@ import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.mockito.ArgumentCaptor;
 
 /** Tests the host's side of collectives and messages. The GPUs are fakes. */
 @Timeout(60)
@@ -289,7 +291,14 @@ class PeerCollectivesTest {
           }
           boolean root = rank.rank() == 1;
           assertEquals(root ? 80 : 0, rank.gpu().allocatedBytes() - before);
-          verify(rank.gpu().api, times(root ? 3 : 0)).copy(any(), any(), anyLong(), any());
+          ArgumentCaptor<CUdeviceptr> to = ArgumentCaptor.captor();
+          ArgumentCaptor<CUdeviceptr> from = ArgumentCaptor.captor();
+          verify(rank.gpu().api, times(root ? 6 : 0))
+              .copy(to.capture(), from.capture(), anyLong(), any());
+          for (int i = 0; i < to.getAllValues().size(); i += 2) { // there before, and back
+            assertEquals(to.getAllValues().get(i), from.getAllValues().get(i + 1));
+            assertEquals(from.getAllValues().get(i), to.getAllValues().get(i + 1));
+          }
         });
   }
 
