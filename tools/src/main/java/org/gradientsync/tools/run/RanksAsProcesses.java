@@ -216,6 +216,10 @@ public final class RanksAsProcesses {
       if (hasBegun && !othersTakePart && size == localSize) {
         return result; // those that wait would join nobody
       }
+      boolean hasMetNobody = code == ExitCode.RANK_LOST && rank.joins() && !rank.takesPart();
+      if (hasBegun && !othersTakePart && hasMetNobody) {
+        continue; // the ranks of the other nodes have ended, too
+      }
       if (isLost) {
         System.err.println(
             name

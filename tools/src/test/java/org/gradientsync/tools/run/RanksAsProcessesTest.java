@@ -16,13 +16,23 @@ class RanksAsProcessesTest {
   @TempDir Path folder;
 
   private int run(int size, String script) throws Exception {
+    return run(size, 0, size, script);
+  }
+
+  private int run(int size, int first, int localSize, String script) throws Exception {
     String begin =
         "cd '"
             + folder
             + "'; begin() { rm \"$GRADIENTSYNC_WAITING\"; }; wait_for() {"
             + " for i in $(seq 400); do [ ! -e $1 ] || break; sleep 0.05; done; }; ";
     return new RanksAsProcesses(
-            size, 0, size, "127.0.0.1:1", true, Map.of(), List.of("sh", "-c", begin + script))
+            size,
+            first,
+            localSize,
+            "127.0.0.1:1",
+            true,
+            Map.of(),
+            List.of("sh", "-c", begin + script))
         .run();
   }
 
@@ -67,5 +77,18 @@ class RanksAsProcessesTest {
             + " esac";
     assertEquals(75, run(2, script));
     assertFalse(has("waited"));
+  }
+
+  @Test
+  void aRankThatMetNobodyIsNotStartedAgain() throws Exception {
+    String script =
+        "case $RANK$GRADIENTSYNC_JOIN in"
+            + " 2) begin; kill -9 $$ ;;"
+            + " 2true) mkdir joins || touch again; wait_for left; sleep 0.3; exit 75 ;;"
+            + " 3) begin; wait_for joins; touch left ;;"
+            + " esac";
+    assertEquals(0, run(4, 2, 2, script)); // the second of two nodes
+    assertTrue(has("joins"));
+    assertFalse(has("again"));
   }
 }
