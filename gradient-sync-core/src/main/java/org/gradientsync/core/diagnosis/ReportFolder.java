@@ -134,7 +134,12 @@ final class ReportFolder {
   }
 
   boolean has(int rank) {
-    return exists("rank-" + rank + ".txt");
+    Path where = where();
+    try {
+      return where != null && Files.size(where.resolve("rank-" + rank + ".txt")) > 0;
+    } catch (IOException e) {
+      return false; // there is none yet
+    }
   }
 
   private boolean exists(String name) {
