@@ -57,7 +57,9 @@ final class SparseAverages implements AutoCloseable {
     long[][] all = new long[1][];
     communicator.compose(Origin.AVERAGE_ROWS, () -> all[0] = exchange(own));
     long[] union = all[0];
-    if ((long) union.length * width > Integer.MAX_VALUE - 8) {
+    int count = own.indices().length;
+    long most = Math.max((long) union.length * width, (long) count + union.length + 1);
+    if (most > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
           "the rows of all ranks do not fit an array: rows="
               + union.length
@@ -67,7 +69,6 @@ final class SparseAverages implements AutoCloseable {
               + communicator.rank()
               + "; average them in several parts, or the whole table");
     }
-    int count = own.indices().length;
     DeviceBuffer source = own.buffer();
     if (source == null) {
       source = given.part(count * width);
