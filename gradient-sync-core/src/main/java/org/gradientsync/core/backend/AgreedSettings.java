@@ -64,8 +64,11 @@ public final class AgreedSettings {
     }
     List<String> rest = differing(List.of(job, other));
     String names =
-        Stream.of(rest.get(0).split(BETWEEN))
+        rest.stream()
+            .flatMap(text -> Stream.of(text.split(BETWEEN)))
+            .filter(value -> !value.isEmpty())
             .map(value -> "gradientsync." + value.split("=")[0])
+            .distinct()
             .collect(Collectors.joining(" and "));
     return "the job has "
         + rest.get(0)
