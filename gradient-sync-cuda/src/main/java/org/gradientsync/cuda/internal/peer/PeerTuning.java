@@ -104,7 +104,9 @@ final class PeerTuning {
     return algorithm;
   }
 
-  /** Whether blocks of a collective go in lines, rather than being read from the inputs. */
+  /**
+   * Whether blocks of a collective go in lines, rather than in chunks or straight into the outputs.
+   */
   boolean pushes(long bytes) {
     return bytes <= layout.mostBytes(PeerAlgorithm.ONE_SHOT) && forced != PeerAlgorithm.STREAM;
   }
