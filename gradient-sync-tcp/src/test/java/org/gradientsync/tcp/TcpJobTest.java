@@ -171,7 +171,13 @@ class TcpJobTest {
     }
     assertEquals(
         List.of(0.5f, 0.5f),
-        ThreadRanks.run(port, 2, (rank, builder) -> average(builder, (float) rank)));
+        ThreadRanks.run(
+            port,
+            2,
+            (rank, builder) -> {
+              Thread.sleep(500 * rank); // until rank 0 begins anew, ranks hear of the old job
+              return average(builder, (float) rank);
+            }));
   }
 
   private static String failure(GradientSync.Builder builder, int seconds) {
