@@ -35,6 +35,7 @@ public final class NodeLayout {
       localRanks[peer] = nodes.get(node).size();
       nodes.get(node).add(peer);
     }
+    nodes.replaceAll(List::copyOf);
   }
 
   /** As if each rank were alone on its node. */

@@ -17,12 +17,14 @@ final class GatheredCalls {
   private static final int MAX_PAYLOAD = 8 << 10;
 
   private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
+  private static final int MIN_MAX_PAYLOAD = 128; // so that a rank keeps little for each other one
   private static final int MIN_PAYLOAD = 64;
 
   private static final int SAME = Long.BYTES; // of each slot, beside the counter
 
   private final ByteBuffer memory;
-  private final ByteBuffer[][] entries; // by rank and slot
+  private final int ranks;
+  private final ByteBuffer[] entries; // by slot and rank; each made at first use
   private final Counter gathered;
   private final int payload;
 
@@ -35,20 +37,14 @@ final class GatheredCalls {
     this.memory = memory;
     this.payload = payload;
     gathered = new Counter(memory, 0);
-    entries = new ByteBuffer[ranks][SLOTS];
-    int bytes = CallRecord.BYTES + payload;
-    for (int peer = 0; peer < ranks; peer++) {
-      for (int slot = 0; slot < SLOTS; slot++) {
-        int at = Counter.LINE + (slot * ranks + peer) * bytes;
-        entries[peer][slot] = memory.slice(at, bytes).order(ByteOrder.nativeOrder());
-      }
-    }
+    this.ranks = ranks;
+    entries = new ByteBuffer[SLOTS * ranks];
   }
 
   /** The maximum size of what travels with each call: 0 or a power of two. */
   static int payloadBytes(int ranks) {
     int most = Math.min(MAX_PAYLOAD, Integer.highestOneBit(MAX_PAYLOAD_OF_ALL / ranks));
-    return most < MIN_PAYLOAD ? 0 : most;
+    return most < MIN_MAX_PAYLOAD ? 0 : most;
   }
 
   /**
@@ -72,7 +68,13 @@ final class GatheredCalls {
 
   /** A rank's {@link CallRecord}, followed by what travels with it. */
   ByteBuffer entry(int peer, int slot) {
-    return entries[peer][slot];
+    int index = slot * ranks + peer;
+    if (entries[index] == null) {
+      int bytes = CallRecord.BYTES + payload;
+      entries[index] =
+          memory.slice(Counter.LINE + index * bytes, bytes).order(ByteOrder.nativeOrder());
+    }
+    return entries[index];
   }
 
   /**
