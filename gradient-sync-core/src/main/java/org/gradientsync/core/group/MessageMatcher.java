@@ -1,7 +1,9 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
@@ -29,6 +31,7 @@ final class MessageMatcher implements AutoCloseable {
   private final Arrivals arrivals;
   private final Link[] sending;
   private final Link[] receiving;
+  private final List<CollectiveCall> round = new ArrayList<>(); // that is being exchanged
 
   /** The calls that two ranks exchange for messages in one direction. */
   private record Link(ByteBuffer own, ByteBuffer other, Message send, Message receive)
@@ -74,46 +77,52 @@ final class MessageMatcher implements AutoCloseable {
    * Exchanges messages round by round. See {@link org.gradientsync.spi.RankGroup#exchange}.
    *
    * @param body moves the elements of the messages of a round that match
+   * @param frame runs the body
    */
-  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+  void exchange(
+      List<CollectiveCall> messages,
+      Consumer<List<CollectiveCall>> body,
+      BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame) {
     MismatchedCallException failure = null;
-    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
-      MismatchedCallException mismatch = meet(round);
+    int left = messages.size();
+    for (int number = 0; left > 0; number++) {
+      MessageRounds.fill(round, messages, number);
+      left -= round.size();
+      MismatchedCallException mismatch = meetRound();
       failure = failure == null ? mismatch : failure;
-      body.accept(round);
+      frame.accept(round, body);
     }
     if (failure != null) {
       throw failure;
     }
   }
 
-  /** Removes the messages that do not match. */
-  private MismatchedCallException meet(List<CollectiveCall> messages) {
+  /** Removes the messages of the round that do not match. */
+  private MismatchedCallException meetRound() {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
-    for (CollectiveCall message : messages) {
-      link(message).own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    for (int i = 0; i < round.size(); i++) {
+      Link link = link(round.get(i));
+      link.own.put(0, calls.recordMessage(round.get(i)), 0, CallRecord.BYTES);
     }
-    exchange(messages);
-    MismatchedCallException failure = null;
-    for (CollectiveCall message : List.copyOf(messages)) {
-      arrivals.pairs().count(message.peer(), message.sends());
-      if (!matches(link(message))) {
-        messages.remove(message);
-        failure = failure == null ? mismatch(link(message), message.peer()) : failure;
-      }
+    for (int i = 0; i < round.size(); i++) {
+      link(round.get(i)).receive.start();
+      link(round.get(i)).send.start();
     }
-    return failure;
-  }
-
-  private void exchange(List<CollectiveCall> messages) {
-    for (CollectiveCall message : messages) {
-      link(message).receive.start();
-      link(message).send.start();
-    }
-    for (CollectiveCall message : messages) {
+    for (int i = 0; i < round.size(); i++) {
+      CollectiveCall message = round.get(i);
       wait.await(link(message).receive, message.peer());
       wait.await(link(message).send, message.peer());
     }
+    MismatchedCallException first = null;
+    for (int i = round.size() - 1; i >= 0; i--) {
+      CollectiveCall message = round.get(i);
+      arrivals.pairs().count(message.peer(), message.sends());
+      if (!matches(link(message))) {
+        round.remove(i);
+        first = mismatch(link(message), message.peer());
+      }
+    }
+    return first;
   }
 
   private static boolean matches(Link link) {

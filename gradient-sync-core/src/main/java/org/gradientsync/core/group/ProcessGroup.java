@@ -2,6 +2,7 @@ package org.gradientsync.core.group;
 
 import java.util.List;
 import java.util.Optional;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -59,6 +60,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
+  private final BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame =
+      this::runBody;
 
   private ProcessGroup(
       Transport transport,
@@ -303,7 +306,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   @Override
   public synchronized void exchange(
       List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    messageMatcher.exchange(messages, round -> runBody(round, body));
+    messageMatcher.exchange(messages, body, frame);
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */

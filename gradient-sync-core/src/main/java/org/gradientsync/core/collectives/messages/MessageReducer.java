@@ -48,6 +48,7 @@ public final class MessageReducer implements Reducer {
   private final Consumer<CollectiveCall> addGathered = this::addGathered;
   private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
   private final Consumer<CollectiveCall> takeSums = this::takeSums;
+  private final List<TransferPlan> moves = new ArrayList<>(); // of the last round of messages
   private GatheredSums gathered; // null until needed
   private NodeSums summed; // null until needed
 
@@ -214,13 +215,14 @@ public final class MessageReducer implements Reducer {
   /** All ranks move the same piece of all messages before the next one. */
   private void exchangeRound(List<CollectiveCall> round) {
     boolean keeps = round.size() <= PlanCache.MAX / 2; // otherwise they evict each other
-    List<TransferPlan> moves = new ArrayList<>();
+    moves.clear();
     try {
-      for (CollectiveCall message : round) {
+      for (int i = 0; i < round.size(); i++) {
+        CollectiveCall message = round.get(i);
         device.await(message.buffer());
         moves.add(keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
       }
-      move(moves);
+      move();
     } finally {
       if (!keeps) {
         Resources.closeAll(moves);
@@ -228,17 +230,20 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private static void move(List<TransferPlan> moves) {
-    int pieces = moves.stream().mapToInt(TransferPlan::pieces).max().orElse(0);
+  private void move() {
+    int pieces = 0;
+    for (int i = 0; i < moves.size(); i++) {
+      pieces = Math.max(pieces, moves.get(i).pieces());
+    }
     for (int piece = 0; piece < pieces; piece++) {
-      for (TransferPlan plan : moves) {
-        if (piece < plan.pieces()) {
-          plan.start(piece);
+      for (int i = 0; i < moves.size(); i++) {
+        if (piece < moves.get(i).pieces()) {
+          moves.get(i).start(piece);
         }
       }
-      for (TransferPlan plan : moves) {
-        if (piece < plan.pieces()) {
-          plan.await(piece);
+      for (int i = 0; i < moves.size(); i++) {
+        if (piece < moves.get(i).pieces()) {
+          moves.get(i).await(piece);
         }
       }
     }
