@@ -7,6 +7,7 @@ import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -14,6 +15,14 @@ import org.gradientsync.spi.Resources;
  * reads another one's buffers, so none waits at the end until the others have read its own.
  */
 final class CarriedTransfer implements SharedMemoryRendezvous.Payload, AutoCloseable {
+  /**
+   * An all-reduce is carried up to this size. Each rank then adds all elements, and not only those
+   * of its shard, which saves two waits for the others.
+   */
+  private static final int MAX_REDUCED = 2 << 10;
+
+  private static final int MAX_REDUCED_OF_ALL = 16 << 10;
+
   private final HostBuffer in; // or null
   private final int rank;
   private final HostBuffer[][] inputs; // by slot and rank: what the calls carry
@@ -47,7 +56,10 @@ final class CarriedTransfer implements SharedMemoryRendezvous.Payload, AutoClose
 
   /** Whether the inputs fit; the same on all ranks whose calls match. */
   static boolean fits(CollectiveCall call, int size) {
-    return bytes(call, size) <= SharedMemoryRendezvous.PAYLOAD_BYTES;
+    long bytes = bytes(call, size);
+    return call.kind() == Kind.ALL_REDUCE
+        ? bytes <= MAX_REDUCED && bytes * size <= MAX_REDUCED_OF_ALL
+        : bytes <= SharedMemoryRendezvous.PAYLOAD_BYTES;
   }
 
   private static long bytes(CollectiveCall call, int size) {
