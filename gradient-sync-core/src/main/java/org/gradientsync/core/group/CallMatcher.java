@@ -12,7 +12,6 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -44,15 +43,14 @@ public final class CallMatcher {
    * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
    * same call.
    *
-   * @param payload this rank's contributions, sent at the same time, or null
    * @throws MismatchedCallException on every rank if the calls differ
    * @throws RankLostException if a rank does not arrive
    */
-  void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+  void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     ByteBuffer record = calls.recordCollective(origin, call);
-    meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
+    meet(rendezvous, record, (AbstractDeviceBuffer) call.in());
   }
 
   /** As above, for a call on host memory. */
@@ -60,22 +58,20 @@ public final class CallMatcher {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     ByteBuffer record = calls.recordCollective(origin, kind, element, count, null, root);
-    meet(rendezvous, record, null, null);
+    meet(rendezvous, record, null);
   }
 
   /**
    * @param in what other ranks may read in place, or null
    */
-  private void meet(
-      Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in, InlinePayload payload) {
+  private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in) {
     long found = notFinite;
     notFinite = -1;
-    writePlace(record, in, payload);
+    writePlace(record, in);
     CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
     own.put(0, record, 0, CallRecord.BYTES);
-    rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
     if (found < 0 && rendezvous.areAllSame()) {
@@ -139,11 +135,8 @@ public final class CallMatcher {
   }
 
   /** Adds where the others find this rank's elements. */
-  private static void writePlace(
-      ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
-    if (payload != null) {
-      CallRecord.writePlace(call, CallRecord.INLINE, 0);
-    } else if (buffer instanceof HostBuffer host) {
+  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer) {
+    if (buffer instanceof HostBuffer host) {
       CallRecord.writePlace(call, host.memoryId(), host.memoryOffset());
     } else {
       CallRecord.writePlace(call, CallRecord.NOWHERE, 0);

@@ -20,7 +20,6 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
@@ -249,13 +248,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
-    run(Origin.SYNC, call, null, body);
+    run(Origin.SYNC, call, body);
   }
 
-  /** As above, for calls of other origins, with a payload that is sent with the call, or null. */
-  public synchronized void run(
-      Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
-    meet(origin, call, payload);
+  /** As above, for calls of other origins. */
+  public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
+    meet(origin, call);
     runBody(call, body);
   }
 
@@ -284,20 +282,20 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public void meet(CollectiveCall call) {
-    meet(Origin.SYNC, call, null);
+    meet(Origin.SYNC, call);
   }
 
-  private void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+  private void meet(Origin origin, CollectiveCall call) {
     if (call.kind().isMessage()) {
       messageMatcher.meet(call);
     } else {
-      matcher.meet(origin, call, payload);
+      matcher.meet(origin, call);
     }
   }
 
   @Override
   public void meetToPrepare(CollectiveCall call) {
-    matcher.meet(Origin.REGISTER, call, null);
+    matcher.meet(Origin.REGISTER, call);
   }
 
   @Override

@@ -1,14 +1,10 @@
 package org.gradientsync.core.rendezvous;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
-import org.gradientsync.core.ranks.Neighbours;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -42,10 +38,7 @@ public final class Arrivals implements AutoCloseable {
     this.calls = calls;
     pairs = new Pairs(ranks.size());
     notices = new ArrivalNotices(transport, id, unreachable);
-    rendezvous =
-        Neighbours.areAll(transport.size())
-            ? new MessageRendezvous(transport, Channel.CALLS, 0)
-            : NodesRendezvous.ofLeaders(transport, notices, false);
+    rendezvous = NodesRendezvous.ofLeaders(transport, notices, false);
   }
 
   /** For a rendezvous over several nodes. */
@@ -80,14 +73,11 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /**
-   * Uses messages that can carry small contributions from the next call on. Every rank calls this
+   * Lets small contributions travel with the calls from the next call on. Every rank calls this
    * after the same call.
    */
-  public void useInlinePayload() {
-    useRendezvous(
-        Neighbours.areAll(transport.size())
-            ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
-            : NodesRendezvous.ofLeaders(transport, notices, true));
+  public void carryContributions() {
+    useRendezvous(NodesRendezvous.ofLeaders(transport, notices, true));
   }
 
   /**
@@ -105,24 +95,9 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** The rendezvous over several nodes, or null if the ranks meet in another way. */
+  /** The rendezvous by messages, or null if the ranks meet in shared memory alone. */
   public NodesRendezvous overNodes() {
     return rendezvous instanceof NodesRendezvous nodes ? nodes : null;
-  }
-
-  /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
-  public int payloadBytes() {
-    return rendezvous.payloadBytes();
-  }
-
-  /** Whether a rank has sent its contribution with the current call. */
-  public boolean hasInlinePayload(int peer) {
-    return CallRecord.isInline(rendezvous.call(peer));
-  }
-
-  /** The memory for the contribution that a rank sends with its call; the same for all calls. */
-  public ByteBuffer inlinePayloadOf(int peer, int bytes) {
-    return rendezvous.call(peer).slice(CallRecord.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /**

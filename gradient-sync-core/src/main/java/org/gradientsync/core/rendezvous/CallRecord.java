@@ -95,7 +95,7 @@ public final class CallRecord {
   public static final long NOWHERE = -1;
 
   /** The memory id of elements that travel with the call. */
-  public static final long INLINE = -2;
+  private static final long INLINE = -2;
 
   /** The memory id of elements of which sums travel with the calls. */
   private static final long SUMMED = -3;

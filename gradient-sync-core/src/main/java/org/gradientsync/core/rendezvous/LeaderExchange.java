@@ -69,7 +69,7 @@ final class LeaderExchange implements AutoCloseable {
       int sumsIn = tree == null ? 0 : tree.taken(round).length;
       out = HostBuffers.allocate(capacity(given.length, most, sumsOut));
       in = HostBuffers.allocate(capacity(taken.length, most, sumsIn));
-      receive = group.receiver(in, source, Channel.GATHERED_CALLS);
+      receive = group.receiver(in, source, Channel.CALLS);
       sends = new Message[FORMS][Integer.SIZE];
     }
 
@@ -119,7 +119,7 @@ final class LeaderExchange implements AutoCloseable {
       int index = Integer.SIZE - Integer.numberOfLeadingZeros(size);
       if (sends[form][index] == null) {
         ByteBuffer part = out.slice(0, bytes).order(out.order());
-        sends[form][index] = group.sender(part, destination, Channel.GATHERED_CALLS);
+        sends[form][index] = group.sender(part, destination, Channel.CALLS);
       }
       send = sends[form][index];
       send.start();

@@ -12,14 +12,6 @@ public interface Rendezvous extends AutoCloseable {
    */
   ByteBuffer own(long sequence);
 
-  /** The maximum inline payload of each message in bytes; the same on all ranks. */
-  default int payloadBytes() {
-    return 0;
-  }
-
-  /** Sets the payload of the next messages; null for none. */
-  default void load(InlinePayload payload) {}
-
   /**
    * Signals that this rank has reached a call.
    *
@@ -37,7 +29,7 @@ public interface Rendezvous extends AutoCloseable {
   Message sent(int peer);
 
   /**
-   * What a rank asks for: a {@link CallRecord}, followed by its inline payload. Valid after all
+   * What a rank asks for: a {@link CallRecord}, followed by what travels with it. Valid after all
    * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
    */
   ByteBuffer call(int peer);
