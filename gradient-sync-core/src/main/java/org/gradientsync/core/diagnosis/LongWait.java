@@ -1,7 +1,10 @@
 package org.gradientsync.core.diagnosis;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.Pairs;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
@@ -127,5 +130,12 @@ public final class LongWait {
   /** The world rank that is waited for. */
   int awaited() {
     return group.ranks().worldRank(peer);
+  }
+
+  /** This wait, to be sent to other ranks. */
+  Probe.Wait toSend(int rank) {
+    ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+    call.put(0, group.calls().log().currentBytes(), 0, CallRecord.BYTES);
+    return new Probe.Wait(rank, awaited(), group.key(), phase, number, tag, id, call);
   }
 }

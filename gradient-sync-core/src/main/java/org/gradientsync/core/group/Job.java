@@ -11,6 +11,7 @@ import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallerThreads;
@@ -56,7 +57,8 @@ public final class Job implements DeadlockDetector.Groups {
    */
   Job(Transport transport, RankMap world) {
     liveness = new JobLiveness(transport);
-    deadlockDetector = new DeadlockDetector(transport, this);
+    deadlockDetector =
+        new DeadlockDetector(new GroupTransport(transport, world, ContextIds.WORLD), this);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     rankOnNode = node.indexOf(world.rank());
     ranksOnNode = node.size();
@@ -169,11 +171,9 @@ public final class Job implements DeadlockDetector.Groups {
   }
 
   /** The job goes on without these ranks. */
-  void goOnWithout(int[] worldRanks) {
+  void goOnWithout(List<Integer> worldRanks) {
     goneOn = true;
-    for (int rank : worldRanks) {
-      liveness.leaveBehind(rank);
-    }
+    worldRanks.forEach(liveness::leaveBehind);
   }
 
   /** Whether ranks were left behind, so that each of the others ends by itself. */

@@ -1,5 +1,6 @@
 package org.gradientsync.core.group;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -72,7 +73,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
     departures =
         new DepartureNotices(
-            messages, part.generation(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
+            messages, part.id(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     Liveness liveness = new Liveness(ranks, job.liveness(), departures);
     Calls calls = new Calls(job.callerThreads(), ranks.size());
     Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness::isUnreachable);
@@ -120,7 +121,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, 0, all, transport.rank());
+    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, all, transport.rank());
     return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none, null);
   }
 
@@ -193,10 +194,11 @@ public final class ProcessGroup implements RankGroup, Job.Member {
       state.broken("this rank goes on with the ranks that are left", null);
     }
     GroupSplit.Part part = survivors.agree(watched, state, timeouts());
-    int[] left = survivors.without(part);
-    transport.goOnWithout(IntStream.of(left).boxed().toList());
-    job.goOnWithout(left);
     int[] peers = survivors.ranks().worldRanks(part.peers());
+    List<Integer> lost = new ArrayList<>(survivors.ranks().worldRanks());
+    lost.removeAll(IntStream.of(peers).boxed().toList());
+    transport.goOnWithout(lost);
+    job.goOnWithout(lost);
     RankMap ranks = new RankMap(transport, peers, part.rank());
     ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
     if (!isWorld()) {

@@ -5,9 +5,6 @@ import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.ShortText;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Transport;
 
 /**
  * Notices that ranks of a group send when they leave it, or when a call has failed and they make no
@@ -21,7 +18,7 @@ public final class DepartureNotices implements AutoCloseable {
   /** The maximum size of a reason. Longer ones are truncated. */
   private static final int REASON_BYTES = 496;
 
-  private static final int GENERATION = 0;
+  private static final int ID = 0;
   private static final int RANK = 8; // that the notice is about
   private static final int KIND = 12;
   private static final int DEPARTURE = 16;
@@ -33,53 +30,41 @@ public final class DepartureNotices implements AutoCloseable {
   private static final int MAX_PASSED_ON = 4; // then the group is broken on all ranks anyway
 
   private final GroupTransport group;
-  private final long generation;
+  private final long id;
   private final IntPredicate dead;
   private final int[] neighbours;
   private final boolean passesOn;
   private final ByteBuffer[] own =
       new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
-  private final ByteBuffer notice = HostBuffers.allocate(BYTES);
-  private final Message receive;
-  private final Departure[] departures; // each null until the rank leaves
-  private final String[] reasons; // of those that have left
-  private final String[] failures; // each null until the rank sends it
-  private final boolean[] byThemselves; // those whose calls failed so
+  private final Mailbox mailbox;
+  private final Notice[][] notices; // by kind and rank; each null until it comes
   private int passedOn;
-  private boolean closed;
+
+  private record Notice(Departure departure, boolean isByItself, String reason) {}
 
   /**
-   * @param generation distinguishes this group from earlier owners of its tags
+   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
    * @param dead the ranks that are known to have died
    */
-  public DepartureNotices(GroupTransport group, long generation, IntPredicate dead) {
+  public DepartureNotices(GroupTransport group, long id, IntPredicate dead) {
     this.group = group;
-    this.generation = generation;
+    this.id = id;
     this.dead = dead;
-    int size = group.size();
-    neighbours = Neighbours.of(group.rank(), size);
-    passesOn = !Neighbours.areAll(size);
-    departures = new Departure[size];
-    reasons = new String[size];
-    failures = new String[size];
-    byThemselves = new boolean[size];
+    neighbours = Neighbours.of(group.rank(), group.size());
+    passesOn = !Neighbours.areAll(group.size());
+    notices = new Notice[own.length][group.size()];
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);
-    receive = group.receiver(notice, Transport.ANY_RANK, Channel.DEPARTURE);
-    receive.start();
+    mailbox = new Mailbox(group, Channel.DEPARTURE, BYTES);
+    read();
   }
 
   /** Receives what has arrived, and passes on what others may not know. */
   private void read() {
-    while (!closed && receive.test()) {
-      int peer = notice.getInt(RANK);
-      boolean valid = notice.getLong(GENERATION) == generation; // not of an earlier owner
-      boolean isNews = valid && peer >= 0 && peer < departures.length && accept(peer);
-      ByteBuffer copy = isNews && passesOn && passedOn < MAX_PASSED_ON ? copy() : null;
-      receive.start();
-      if (copy != null) {
-        passedOn++;
-        passOn(copy, peer);
+    for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
+      boolean valid = next.getLong(ID) == id; // not of an earlier owner
+      if (valid && accept(next) && passesOn && passedOn++ < MAX_PASSED_ON) {
+        passOn(HostBuffers.allocate(BYTES).put(0, next, 0, BYTES), next.getInt(RANK));
       }
     }
   }
@@ -92,40 +77,34 @@ public final class DepartureNotices implements AutoCloseable {
     }
   }
 
-  /** Returns false if it was known. */
-  private boolean accept(int peer) {
-    String reason = ShortText.get(notice, REASON, REASON_BYTES);
-    if (notice.getInt(KIND) == FAILED) {
-      boolean isNews = failures[peer] == null;
-      failures[peer] = reason;
-      byThemselves[peer] = notice.getInt(BY_ITSELF) != 0;
-      return isNews;
+  /** Returns false if it was known, or is invalid. */
+  private boolean accept(ByteBuffer message) {
+    Notice[] known = notices[message.getInt(KIND) == FAILED ? FAILED : LEFT];
+    int peer = message.getInt(RANK);
+    if (peer < 0 || peer >= known.length || known[peer] != null) {
+      return false;
     }
-    boolean isNews = departures[peer] == null;
-    departures[peer] = Departure.of(notice.getInt(DEPARTURE));
-    reasons[peer] = reason;
-    return isNews;
-  }
-
-  private ByteBuffer copy() {
-    ByteBuffer copy = HostBuffers.allocate(BYTES);
-    copy.put(0, notice, 0, BYTES);
-    return copy;
+    known[peer] =
+        new Notice(
+            Departure.of(message.getInt(DEPARTURE)),
+            message.getInt(BY_ITSELF) != 0,
+            ShortText.get(message, REASON, REASON_BYTES));
+    return true;
   }
 
   private boolean isGone(int peer) {
-    return departures[peer] != null || dead.test(peer);
+    return notices[LEFT][peer] != null || dead.test(peer);
   }
 
   /** Whether a rank has left this group. */
   public synchronized boolean hasLeft(int peer) {
     read();
-    return departures[peer] != null;
+    return notices[LEFT][peer] != null;
   }
 
   /** Whether a rank has sent any notice. */
   public synchronized boolean hasLeftOrFailed(int peer) {
-    return hasLeft(peer) || failures[peer] != null;
+    return hasLeft(peer) || notices[FAILED][peer] != null;
   }
 
   /**
@@ -135,8 +114,8 @@ public final class DepartureNotices implements AutoCloseable {
    * @return {@link RankMap#NO_RANK} if there is none, or each rank's notices go to all others
    */
   public synchronized int otherGone(IntPredicate needed) {
-    for (int peer = 0; passesOn && peer < departures.length; peer++) {
-      if (failures[peer] != null || departures[peer] != null && needed.test(peer)) {
+    for (int peer = 0; passesOn && peer < group.size(); peer++) {
+      if (notices[FAILED][peer] != null || notices[LEFT][peer] != null && needed.test(peer)) {
         return peer;
       }
     }
@@ -146,23 +125,23 @@ public final class DepartureNotices implements AutoCloseable {
   /** Why a call of a rank failed, or an empty text if the rank has sent no failure notice. */
   public synchronized String whyGivenUp(int peer) {
     read();
-    return failures[peer] == null ? "" : failures[peer];
+    return notices[FAILED][peer] == null ? "" : notices[FAILED][peer].reason;
   }
 
   /** Whether a rank's call failed by itself, not for want of another rank. */
   public synchronized boolean hasFailedByItself(int peer) {
     read();
-    return byThemselves[peer];
+    return notices[FAILED][peer] != null && notices[FAILED][peer].isByItself;
   }
 
   /** Why a rank left, or an empty text if it has not left or gave no reason. */
   public synchronized String reason(int peer) {
-    return hasLeft(peer) ? reasons[peer] : "";
+    return hasLeft(peer) ? notices[LEFT][peer].reason : "";
   }
 
   /** How a rank left; only after {@link #hasLeft}. */
   public synchronized Departure departure(int peer) {
-    return departures[peer];
+    return notices[LEFT][peer].departure;
   }
 
   /**
@@ -188,7 +167,7 @@ public final class DepartureNotices implements AutoCloseable {
   private void send(
       int kind, Departure departure, boolean byItself, String reason, IntPredicate unreachable) {
     ByteBuffer leaving = own[kind];
-    leaving.putLong(GENERATION, generation);
+    leaving.putLong(ID, id);
     leaving.putInt(RANK, group.rank());
     leaving.putInt(KIND, kind);
     leaving.putInt(DEPARTURE, departure.ordinal());
@@ -202,9 +181,7 @@ public final class DepartureNotices implements AutoCloseable {
     for (int peer : neighbours) {
       try {
         if (!unreachable.test(peer)) {
-          Message message = group.sender(memory, peer, Channel.DEPARTURE);
-          message.start();
-          message.close();
+          mailbox.send(memory, peer);
         }
       } catch (GradientSyncException e) {
         failure = failure == null ? e : failure; // still notify the other ranks
@@ -217,7 +194,6 @@ public final class DepartureNotices implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    closed = true;
-    Resources.closeAll(receive);
+    mailbox.close();
   }
 }

@@ -41,6 +41,11 @@ public final class RankMap {
     return worldRanks[peer];
   }
 
+  /** The world ranks of all. */
+  public List<Integer> worldRanks() {
+    return IntStream.of(worldRanks).boxed().toList();
+  }
+
   public int[] worldRanks(int[] peers) {
     return IntStream.of(peers).map(this::worldRank).toArray();
   }

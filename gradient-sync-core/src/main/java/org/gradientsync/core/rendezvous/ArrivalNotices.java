@@ -8,10 +8,8 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.Neighbours;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Transport;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
@@ -38,20 +36,16 @@ public final class ArrivalNotices implements AutoCloseable {
   private final IntPredicate unreachable;
   private final boolean allAreNeighbours;
   private final Peer[] peers; // each null until a message to it is due
-  private ByteBuffer in; // null until a call is late
-  private Message receive;
+  private final Mailbox mailbox; // not open until a call is late
   private final BitSet arrived = new BitSet(); // at the call
   private long call; // the newest that this rank knows of
   private int reach = 1; // the ranks that follow this one and are told of the call
   private long widened;
-  private boolean failed;
 
-  /** The notices to another rank. */
-  private final class Peer implements AutoCloseable {
+  /** What this rank and another one have told each other. */
+  private final class Peer {
     private final int rank;
     private final boolean isNeighbour;
-    private final ByteBuffer out = HostBuffers.allocate(bytes());
-    private final Message send;
     private final BitSet known = new BitSet(); // to it, of the call
     private long heard; // the newest call that it has told of
     private boolean unread; // it has not acknowledged the last notice
@@ -61,14 +55,13 @@ public final class ArrivalNotices implements AutoCloseable {
     Peer(int rank, boolean isNeighbour) {
       this.rank = rank;
       this.isNeighbour = isNeighbour;
-      send = group.sender(out, rank, Channel.ARRIVALS);
     }
 
     void update(boolean tells) {
       try {
         boolean news = tells && !unread && hasNews() && mayBeTold();
-        if ((news || owes) && !lost && send.test() && !unreachable.test(rank)) {
-          write(news);
+        if ((news || owes) && !lost && !unreachable.test(rank)) {
+          send(news);
         }
       } catch (GradientSyncException e) {
         lost = true; // the wait for its call says so
@@ -85,31 +78,19 @@ public final class ArrivalNotices implements AutoCloseable {
       return isNeighbour || heard == call || isWithinReach(rank);
     }
 
-    private void write(boolean news) {
+    private void send(boolean news) {
+      ByteBuffer out = HostBuffers.allocate(bytes());
       out.putLong(ID, id);
       out.putInt(SENDER, group.rank());
       out.putInt(READ, owes ? 1 : 0);
-      out.putLong(CALL, news ? call : 0);
-      for (int rank = 0; news && rank < group.size(); rank++) {
-        setBit(rank, arrived.get(rank));
-      }
-      unread |= news;
       if (news) {
+        out.putLong(CALL, call);
+        out.put(ARRIVED, arrived.toByteArray());
         known.or(arrived);
+        unread = true;
       }
       owes = false;
-      send.start();
-    }
-
-    private void setBit(int rank, boolean value) {
-      int at = ARRIVED + rank / Byte.SIZE;
-      int bit = 1 << rank % Byte.SIZE;
-      out.put(at, (byte) (value ? out.get(at) | bit : out.get(at) & ~bit));
-    }
-
-    @Override
-    public void close() {
-      send.close();
+      mailbox.send(out, rank);
     }
   }
 
@@ -125,6 +106,7 @@ public final class ArrivalNotices implements AutoCloseable {
     this.unreachable = unreachable;
     allAreNeighbours = Neighbours.areAll(group.size());
     peers = new Peer[group.size()];
+    mailbox = new Mailbox(group, Channel.ARRIVALS, bytes());
   }
 
   private int bytes() {
@@ -133,16 +115,7 @@ public final class ArrivalNotices implements AutoCloseable {
 
   /** Whether a call has been late. */
   boolean isOpen() {
-    return in != null;
-  }
-
-  private void open() {
-    in = HostBuffers.allocate(bytes());
-    receive = group.receiver(in, Transport.ANY_RANK, Channel.ARRIVALS);
-    receive.start();
-    for (int peer : Neighbours.of(group.rank(), group.size())) {
-      peers[peer] = new Peer(peer, true);
-    }
+    return mailbox.isOpen();
   }
 
   /**
@@ -154,8 +127,10 @@ public final class ArrivalNotices implements AutoCloseable {
    * @param tells whether to tell the others, unless one of them has told of the call
    */
   void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
-    if (in == null) {
-      open();
+    if (!isOpen()) {
+      for (int peer : Neighbours.of(group.rank(), group.size())) {
+        peers[peer] = new Peer(peer, true);
+      }
     }
     begin(sequence);
     read();
@@ -194,33 +169,28 @@ public final class ArrivalNotices implements AutoCloseable {
 
   private void read() {
     try {
-      while (!failed && receive.test()) {
-        int sender = in.getInt(SENDER);
-        boolean valid = in.getLong(ID) == id; // otherwise of an earlier owner of these tags
+      for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
+        int sender = next.getInt(SENDER);
+        boolean valid = next.getLong(ID) == id; // otherwise of an earlier owner of these tags
         if (valid && sender >= 0 && sender < peers.length && sender != group.rank()) {
-          take(sender);
+          take(next, peer(sender));
         }
-        receive.start();
       }
     } catch (GradientSyncException e) {
-      failed = true; // the wait for a call says so
+      // the wait for a call says so
     }
   }
 
-  private void take(int sender) {
-    Peer peer = peer(sender);
-    peer.unread &= in.getInt(READ) == 0;
-    long told = in.getLong(CALL);
+  private void take(ByteBuffer notice, Peer peer) {
+    peer.unread &= notice.getInt(READ) == 0;
+    long told = notice.getLong(CALL);
     peer.owes |= told != 0;
     begin(told);
     if (told == call) {
+      BitSet come = BitSet.valueOf(notice.slice(ARRIVED, bytes() - ARRIVED));
       peer.heard = told;
-      for (int rank = 0; rank < peers.length; rank++) {
-        if ((in.get(ARRIVED + rank / Byte.SIZE) >> rank % Byte.SIZE & 1) != 0) {
-          peer.known.set(rank);
-          arrived.set(rank);
-        }
-      }
+      peer.known.or(come);
+      arrived.or(come);
     }
   }
 
@@ -268,6 +238,6 @@ public final class ArrivalNotices implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(() -> Resources.closeAll(receive), () -> Resources.closeAll(peers));
+    mailbox.close();
   }
 }

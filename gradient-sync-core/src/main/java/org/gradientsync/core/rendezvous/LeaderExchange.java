@@ -49,7 +49,7 @@ final class LeaderExchange implements AutoCloseable {
     private final ByteBuffer out;
     private final ByteBuffer in;
     private final Message receive;
-    private final Message[][] sends; // by form and size; each made at first use
+    private final Message[] sends; // by form and size; each made at first use
     private Message send; // the last that was started
 
     Step(
@@ -70,7 +70,7 @@ final class LeaderExchange implements AutoCloseable {
       out = HostBuffers.allocate(capacity(given.length, most, sumsOut));
       in = HostBuffers.allocate(capacity(taken.length, most, sumsIn));
       receive = group.receiver(in, source, Channel.CALLS);
-      sends = new Message[FORMS][Integer.SIZE];
+      sends = new Message[FORMS * Integer.SIZE];
     }
 
     private static int capacity(int ranks, int most, int sums) {
@@ -116,12 +116,12 @@ final class LeaderExchange implements AutoCloseable {
     private void send(int form, int payload, int size, int bytes) {
       out.putInt(PAYLOAD, payload);
       out.putInt(FORM, form);
-      int index = Integer.SIZE - Integer.numberOfLeadingZeros(size);
-      if (sends[form][index] == null) {
+      int index = form * Integer.SIZE + Integer.SIZE - Integer.numberOfLeadingZeros(size);
+      if (sends[index] == null) {
         ByteBuffer part = out.slice(0, bytes).order(out.order());
-        sends[form][index] = group.sender(part, destination, Channel.CALLS);
+        sends[index] = group.sender(part, destination, Channel.CALLS);
       }
-      send = sends[form][index];
+      send = sends[index];
       send.start();
     }
 
@@ -150,10 +150,7 @@ final class LeaderExchange implements AutoCloseable {
 
     @Override
     public void close() {
-      Resources.closeAll(receive);
-      for (Message[] ofForm : sends) {
-        Resources.closeAll(ofForm);
-      }
+      Resources.closeAll(() -> Resources.closeAll(sends), receive);
     }
   }
 

@@ -1,0 +1,79 @@
+package org.gradientsync.core.ranks;
+
+import java.nio.ByteBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
+
+/**
+ * Short messages that the ranks of a group send each other without waiting. One receive is posted
+ * for those of all ranks, at the first look. For one thread at a time.
+ */
+public final class Mailbox implements AutoCloseable {
+  private final GroupTransport group;
+  private final int channel;
+  private final int bytes;
+  private ByteBuffer memory;
+  private Message receive; // null before the first look
+  private boolean holds; // whether the memory holds a message that was returned
+  private boolean over;
+
+  /**
+   * @param channel one of {@link Channel}
+   * @param bytes the size of each message
+   */
+  public Mailbox(GroupTransport group, int channel, int bytes) {
+    this.group = group;
+    this.channel = channel;
+    this.bytes = bytes;
+  }
+
+  /** Whether this rank has looked for messages. */
+  public boolean isOpen() {
+    return receive != null;
+  }
+
+  /**
+   * The next message that has arrived, valid until the next call; null if there is none.
+   *
+   * @throws GradientSyncException once, if no more can be received
+   */
+  public ByteBuffer next() {
+    if (over) {
+      return null;
+    }
+    try {
+      if (receive == null) {
+        memory = HostBuffers.allocate(bytes);
+        receive = group.receiver(memory, Transport.ANY_RANK, channel);
+        receive.start();
+      } else if (holds) {
+        receive.start();
+      }
+      holds = receive.test();
+      return holds ? memory : null;
+    } catch (GradientSyncException e) {
+      over = true;
+      throw e;
+    }
+  }
+
+  /**
+   * Sends a message; waits for no rank.
+   *
+   * @param message not changed from now on
+   */
+  public void send(ByteBuffer message, int peer) {
+    Message send = group.sender(message, peer, channel);
+    send.start();
+    send.close();
+  }
+
+  @Override
+  public void close() {
+    over = true;
+    Resources.closeAll(receive);
+  }
+}
