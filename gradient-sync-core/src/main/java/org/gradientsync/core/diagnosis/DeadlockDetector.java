@@ -9,12 +9,15 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.core.rendezvous.CallerThreads;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -52,7 +55,9 @@ public final class DeadlockDetector implements AutoCloseable {
   private static final int AT_A_TIME = 100;
 
   private final Mailbox probes;
-  private final Groups groups;
+  private final Function<GroupKey, WatchedGroup> groups;
+  private final CallerThreads callers;
+  private final JobLiveness liveness;
   private final int rank;
   private final int ranks;
   private final Set<LongWait> waits = new LinkedHashSet<>();
@@ -64,24 +69,21 @@ public final class DeadlockDetector implements AutoCloseable {
   private long lastId;
   private boolean closed;
 
-  /** What the detector needs to know about the open groups of this rank. */
-  public interface Groups {
-    /** The open group with this key, or null. */
-    WatchedGroup find(GroupKey key);
-
-    /** Whether one thread has made all calls of this rank. */
-    boolean hasSingleCaller();
-
-    /** Whether a rank of the job is known to receive no more messages. */
-    boolean isGone(int worldRank);
-  }
-
   /**
    * @param job carries messages between all ranks of the job
+   * @param groups the open group of this rank with a key, or null
+   * @param callers the threads that make this rank's calls
+   * @param liveness of the job
    */
-  public DeadlockDetector(GroupTransport job, Groups groups) {
+  public DeadlockDetector(
+      GroupTransport job,
+      Function<GroupKey, WatchedGroup> groups,
+      CallerThreads callers,
+      JobLiveness liveness) {
     this.probes = new Mailbox(job, Channel.PROBE, Probe.BYTES);
     this.groups = groups;
+    this.callers = callers;
+    this.liveness = liveness;
     this.rank = job.rank();
     this.ranks = job.size();
   }
@@ -145,7 +147,7 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void receive(Probe probe) {
-    WatchedGroup group = groups.find(probe.group());
+    WatchedGroup group = groups.apply(probe.group());
     switch (probe.kind()) {
       case ASK -> {
         asked.add(probe);
@@ -182,9 +184,9 @@ public final class DeadlockDetector implements AutoCloseable {
   /** Handles a probe for this rank, which waits. */
   private void forward(Probe probe, LongWait pending) {
     Probe.Wait last = probe.last();
-    WatchedGroup group = groups.find(last.group());
+    WatchedGroup group = groups.apply(last.group());
     if (group == null
-        || group != pending.group && !groups.hasSingleCaller()
+        || group != pending.group && !callers.isSingle()
         || group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
         || !pending.isWaiting()) {
       return;
@@ -247,7 +249,7 @@ public final class DeadlockDetector implements AutoCloseable {
 
   /** Skips ranks that are gone: sending to them can make MPI end this process. */
   private boolean send(Probe probe, int to) {
-    if (closed || groups.isGone(to)) {
+    if (closed || liveness.isGone(to)) {
       return false;
     }
     try {

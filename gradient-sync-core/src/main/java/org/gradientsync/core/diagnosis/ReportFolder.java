@@ -133,20 +133,6 @@ final class ReportFolder {
     }
   }
 
-  boolean has(int rank) {
-    Path where = where();
-    try {
-      return where != null && Files.size(where.resolve("rank-" + rank + ".txt")) > 0;
-    } catch (IOException e) {
-      return false; // there is none yet
-    }
-  }
-
-  private boolean exists(String name) {
-    Path where = where();
-    return where != null && Files.exists(where.resolve(name));
-  }
-
   /** The first line of a rank's report, or null if there is none. */
   String firstLine(int rank) {
     try (var lines = Files.lines(file(rank), StandardCharsets.UTF_8)) {
@@ -173,6 +159,7 @@ final class ReportFolder {
   }
 
   boolean hasSummary() {
-    return exists(SUMMARY);
+    Path where = where();
+    return where != null && Files.exists(where.resolve(SUMMARY));
   }
 }

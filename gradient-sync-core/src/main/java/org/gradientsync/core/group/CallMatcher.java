@@ -62,12 +62,12 @@ public final class CallMatcher {
   }
 
   /**
-   * @param in what other ranks may read in place, or null
+   * @param buffer what other ranks may read in place, or null
    */
-  private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in) {
+  private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer buffer) {
     long found = notFinite;
     notFinite = -1;
-    writePlace(record, in);
+    writePlace(record, buffer);
     CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
@@ -77,22 +77,24 @@ public final class CallMatcher {
     if (found < 0 && rendezvous.areAllSame()) {
       return;
     }
-    boolean same =
-        sameNames(rendezvous, own, CallRecord.INPUT)
-            && sameNames(rendezvous, own, CallRecord.OUTPUT);
+    boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
     // each other, whether or not this rank knows its own.
+    ByteBuffer in = own;
+    ByteBuffer out = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank()) {
-        ByteBuffer call = rendezvous.call(peer);
-        same &= CallRecord.same(own, call);
-        sameEnqueued &= CallRecord.sameEnqueued(counted, call);
-        counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
-        finite &= CallRecord.notFinite(call) < 0;
-      }
+      ByteBuffer call = peer == ranks.rank() ? own : rendezvous.call(peer);
+      same &= CallRecord.same(own, call);
+      same &= CallRecord.sameName(in, call, CallRecord.INPUT);
+      same &= CallRecord.sameName(out, call, CallRecord.OUTPUT);
+      sameEnqueued &= CallRecord.sameEnqueued(counted, call);
+      finite &= CallRecord.notFinite(call) < 0;
+      in = CallRecord.hasName(in, CallRecord.INPUT) ? in : call;
+      out = CallRecord.hasName(out, CallRecord.OUTPUT) ? out : call;
+      counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
     }
     if (same && sameEnqueued && finite) {
       return;
@@ -100,25 +102,13 @@ public final class CallMatcher {
     calls.log().finished();
     int rank = ranks.rank();
     int size = ranks.size();
-    if (!sameEnqueued) { // a device waits for a call that another rank has not made
-      throw state.mismatched(CallTable.ofMismatch(rendezvous, rank, size));
+    if (same && sameEnqueued) {
+      throw new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer));
     }
-    throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
-        : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
-  }
-
-  private boolean sameNames(Rendezvous rendezvous, ByteBuffer own, int which) {
-    boolean same = true;
-    ByteBuffer named = own;
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank()) {
-        ByteBuffer call = rendezvous.call(peer);
-        same &= CallRecord.sameName(named, call, which);
-        named = CallRecord.hasName(named, which) ? named : call;
-      }
-    }
-    return same;
+    String table = CallTable.ofMismatch(rendezvous, rank, size, !sameEnqueued);
+    throw sameEnqueued
+        ? new MismatchedCallException(table)
+        : state.mismatched(table); // a device waits for a call that another rank has not made
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
@@ -160,14 +150,10 @@ public final class CallMatcher {
     arrivals.beginPair(destination, source, tag);
   }
 
-  /** Waits for the rank that this one sends to, until it reaches the current round. */
-  public void awaitReceiver(Message message, int peer) {
-    wait.await(message, peer, WaitPhase.SEND, arrivals.pairs().roundsSentTo(peer));
-  }
-
-  /** Waits for the rank that this one receives from, until it reaches the current round. */
-  public void awaitSender(Message message, int peer) {
-    wait.await(message, peer, WaitPhase.RECEIVE, arrivals.pairs().roundsReceivedFrom(peer));
+  /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */
+  public void awaitPair(Message message, int peer, boolean sends) {
+    WaitPhase phase = sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
+    wait.await(message, peer, phase, arrivals.pairs().rounds(peer, sends));
   }
 
   /**

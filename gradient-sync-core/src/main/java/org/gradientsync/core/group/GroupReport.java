@@ -49,14 +49,12 @@ final class GroupReport {
     List<String> lines = new ArrayList<>();
     lines.add("");
     lines.add(
-        "communicator "
-            + group.key().context()
-            + ", rank "
-            + group.rank()
-            + " of "
-            + group.size()
-            + ": "
-            + (waits.isEmpty() ? "waits for nobody" : waits));
+        "communicator %s, rank %s of %s: %s"
+            .formatted(
+                group.key().context(),
+                group.rank(),
+                group.size(),
+                waits.isEmpty() ? "waits for nobody" : waits));
     group.calls().log().lines().forEach(line -> lines.add("  " + line));
     return lines;
   }

@@ -138,17 +138,13 @@ final class GroupSplit {
       holder = open[peer] > open[holder] ? peer : holder;
     }
     return new GradientSyncException(
-        "too many communicators are open: rank="
-            + group.rank()
-            + ", open here="
-            + open[group.rank()]
-            + ", most="
-            + open[holder]
-            + " on "
-            + group.ranks().name(holder)
-            + ", limit="
-            + ContextIds.LIMIT
-            + " for all ranks together; close some where they are open");
+        "too many communicators are open: rank=%s, open here=%s, most=%s on %s, limit=%s for all ranks together; close some where they are open"
+            .formatted(
+                group.rank(),
+                open[group.rank()],
+                open[holder],
+                group.ranks().name(holder),
+                ContextIds.LIMIT));
   }
 
   private Part part(long[] all, int color, int context) {

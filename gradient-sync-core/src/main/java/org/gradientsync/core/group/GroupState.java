@@ -63,10 +63,8 @@ final class GroupState {
     requireNotEnding();
     if (broken != null) {
       throw new RankLostException(
-          "communicator is broken by an earlier failure, rank="
-              + group.rank()
-              + ": "
-              + broken.getMessage(),
+          "communicator is broken by an earlier failure, rank=%s: %s"
+              .formatted(group.rank(), broken.getMessage()),
           broken,
           wouldComeAgain(broken));
     }
@@ -93,13 +91,8 @@ final class GroupState {
 
   /** The current call, for the end of an error message. */
   String during() {
-    return "in="
-        + group.calls().log().current()
-        + " of communicator "
-        + group.key().context()
-        + " with "
-        + group.size()
-        + " ranks";
+    return "in=%s of communicator %s with %s ranks"
+        .formatted(group.calls().log().current(), group.key().context(), group.size());
   }
 
   /** Whether a message has finished. Breaks the group if it never will. */
@@ -131,19 +124,16 @@ final class GroupState {
         : broken(e.getMessage(), e);
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
   RankLostException timedOut(String message) {
     String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
     String where = broken != null ? "" : reports.map(all -> all.collect(text)).orElse("");
     return fail(new RankLostException(text + where));
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#mismatched}. */
   MismatchedCallException mismatched(String table) {
     return fail(new MismatchedCallException(table));
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#broken(String, Throwable)}. */
   RankLostException broken(String message, Throwable cause) {
     return broken(message, cause, cause != null && wouldComeAgain(cause));
   }
@@ -213,7 +203,6 @@ final class GroupState {
     return cause;
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#whyGivenUp}. */
   String whyGivenUp(int peer) {
     long start = System.nanoTime();
     while (!departures.hasLeftOrFailed(peer) && System.nanoTime() - start < NOTICE_NANOS) {

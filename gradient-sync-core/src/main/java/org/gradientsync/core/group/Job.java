@@ -21,7 +21,7 @@ import org.gradientsync.spi.Transport;
  * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
  * list of open groups. Any thread may call this; it takes no group's lock.
  */
-public final class Job implements DeadlockDetector.Groups {
+public final class Job {
   /** A group as seen by its job. */
   interface Member {
     /** The view for diagnosis. */
@@ -58,7 +58,11 @@ public final class Job implements DeadlockDetector.Groups {
   Job(Transport transport, RankMap world) {
     liveness = new JobLiveness(transport);
     deadlockDetector =
-        new DeadlockDetector(new GroupTransport(transport, world, ContextIds.WORLD), this);
+        new DeadlockDetector(
+            new GroupTransport(transport, world, ContextIds.WORLD),
+            this::find,
+            callerThreads,
+            liveness);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     rankOnNode = node.indexOf(world.rank());
     ranksOnNode = node.size();
@@ -133,23 +137,12 @@ public final class Job implements DeadlockDetector.Groups {
     return List.copyOf(open);
   }
 
-  @Override
-  public WatchedGroup find(GroupKey key) {
+  private WatchedGroup find(GroupKey key) {
     return open().stream()
         .map(Member::watched)
         .filter(group -> group.key().equals(key))
         .findFirst()
         .orElse(null);
-  }
-
-  @Override
-  public boolean hasSingleCaller() {
-    return callerThreads.isSingle();
-  }
-
-  @Override
-  public boolean isGone(int worldRank) {
-    return liveness.isGone(worldRank);
   }
 
   /** The lines about this rank's other groups in a group's report. */

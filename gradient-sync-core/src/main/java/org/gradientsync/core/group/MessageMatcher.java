@@ -11,6 +11,7 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
@@ -30,9 +31,19 @@ final class MessageMatcher implements AutoCloseable {
   private final Link[] sending;
   private final Link[] receiving;
 
-  /** The calls that two ranks exchange for messages in one direction. */
-  private record Link(ByteBuffer own, ByteBuffer other, Message send, Message receive)
+  /** The calls that this rank and a peer exchange for messages in one direction. */
+  private record Link(
+      int peer, boolean sends, ByteBuffer own, ByteBuffer other, Message send, Message receive)
       implements AutoCloseable {
+    void start() {
+      receive.start();
+      send.start();
+    }
+
+    boolean matches() {
+      return CallRecord.samePair(own, other) && CallRecord.sameName(own, other, CallRecord.INPUT);
+    }
+
     @Override
     public void close() {
       Resources.closeAll(send, receive);
@@ -56,17 +67,15 @@ final class MessageMatcher implements AutoCloseable {
     int peer = message.peer();
     matcher.beginPair(
         sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
-    Link link = link(message);
-    link.own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    Link link = record(message);
     arrivals.pairs().nextRound();
-    link.receive.start();
-    link.send.start();
-    await(link.receive, peer, sends);
-    await(link.send, peer, sends);
+    link.start();
+    matcher.awaitPair(link.receive, link.peer, sends);
+    matcher.awaitPair(link.send, link.peer, sends);
     arrivals.pairs().end();
-    if (!matches(link)) {
+    if (!link.matches()) {
       calls.log().finished();
-      throw mismatch(link, peer);
+      throw mismatch(link);
     }
   }
 
@@ -90,78 +99,46 @@ final class MessageMatcher implements AutoCloseable {
   /** Removes the messages that do not match. */
   private MismatchedCallException meet(List<CollectiveCall> messages) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
-    for (CollectiveCall message : messages) {
-      link(message).own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
-    }
-    exchange(messages);
+    List<Link> links = messages.stream().map(this::record).toList();
+    links.forEach(Link::start);
     MismatchedCallException failure = null;
-    for (CollectiveCall message : List.copyOf(messages)) {
-      arrivals.pairs().count(message.peer(), message.sends());
-      if (!matches(link(message))) {
-        messages.remove(message);
-        failure = failure == null ? mismatch(link(message), message.peer()) : failure;
+    for (Link link : links) {
+      wait.await(link.receive, link.peer);
+      wait.await(link.send, link.peer);
+    }
+    for (int i = links.size() - 1; i >= 0; i--) {
+      Link link = links.get(i);
+      arrivals.pairs().count(link.peer, link.sends);
+      if (!link.matches()) {
+        messages.remove(i);
+        failure = mismatch(link);
       }
     }
     return failure;
   }
 
-  private void exchange(List<CollectiveCall> messages) {
-    for (CollectiveCall message : messages) {
-      link(message).receive.start();
-      link(message).send.start();
-    }
-    for (CollectiveCall message : messages) {
-      wait.await(link(message).receive, message.peer());
-      wait.await(link(message).send, message.peer());
-    }
-  }
-
-  private static boolean matches(Link link) {
-    return CallRecord.samePair(link.own, link.other)
-        && CallRecord.sameName(link.own, link.other, CallRecord.INPUT);
-  }
-
-  private Link link(CollectiveCall message) {
-    return link(message.sends() ? sending : receiving, message.peer(), message.sends());
-  }
-
-  private void await(Message message, int peer, boolean sends) {
-    if (sends) {
-      matcher.awaitReceiver(message, peer);
-    } else {
-      matcher.awaitSender(message, peer);
-    }
-  }
-
-  private Link link(Link[] links, int peer, boolean sends) {
-    if (links[peer] == null) {
-      ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
-      ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
-      int forward = Channel.sending(Channel.DEVICE_TAG);
-      int back = Channel.receiving(Channel.DEVICE_TAG);
-      links[peer] =
-          new Link(
-              own,
-              other,
-              transport.sender(own, peer, sends ? forward : back),
-              transport.receiver(other, peer, sends ? back : forward));
-    }
+  /** Records a message, and writes it to what the ranks exchange. */
+  private Link record(CollectiveCall message) {
+    int peer = message.peer();
+    Link[] links = message.sends() ? sending : receiving;
+    links[peer] = links[peer] == null ? newLink(peer, message.sends()) : links[peer];
+    links[peer].own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
     return links[peer];
   }
 
-  private MismatchedCallException mismatch(Link link, int peer) {
-    int rank = transport.rank();
+  private Link newLink(int peer, boolean sends) {
+    ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
+    ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
+    int forward = Channel.sending(Channel.DEVICE_TAG);
+    int back = Channel.receiving(Channel.DEVICE_TAG);
+    Message send = transport.sender(own, peer, sends ? forward : back);
+    return new Link(
+        peer, sends, own, other, send, transport.receiver(other, peer, sends ? back : forward));
+  }
+
+  private MismatchedCallException mismatch(Link link) {
     return new MismatchedCallException(
-        "the ranks' calls do not match, rank="
-            + rank
-            + ":\n  rank "
-            + rank
-            + ": "
-            + CallRecord.describe(link.own)
-            + "\n  rank "
-            + peer
-            + ": "
-            + CallRecord.describe(link.other));
+        CallTable.ofPair(transport.rank(), link.own, link.peer, link.other));
   }
 
   @Override

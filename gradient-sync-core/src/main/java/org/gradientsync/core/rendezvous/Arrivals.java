@@ -114,8 +114,8 @@ public final class Arrivals implements AutoCloseable {
     }
     return switch (phase) {
       case RENDEZVOUS -> calls.met() >= number;
-      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
-      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
+      case SEND -> pairs.reached(peer, false, tag) >= number;
+      case RECEIVE -> pairs.reached(peer, true, tag) >= number;
       case DATA -> true;
     };
   }

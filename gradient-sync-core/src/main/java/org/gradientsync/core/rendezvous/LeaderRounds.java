@@ -88,6 +88,6 @@ public record LeaderRounds(int nodes, int node) {
 
   /** The maximum size of a sum that travels with the calls, in the accumulator's type. */
   public static int mostSum() {
-    return NodeParts.MAX_BYTES;
+    return GatheredCalls.MAX_SUM;
   }
 }

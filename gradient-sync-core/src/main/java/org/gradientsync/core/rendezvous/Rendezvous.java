@@ -5,6 +5,22 @@ import org.gradientsync.spi.Message;
 
 /** How the ranks of a group find out that the others have reached a call, and what they ask for. */
 public interface Rendezvous extends AutoCloseable {
+  /** The number of slots between which the calls alternate. */
+  int SLOTS = 2;
+
+  /** The slot of a call. */
+  static int slot(long sequence) {
+    return (int) (sequence & 1);
+  }
+
+  /** What travels with a rank's call. */
+  interface Payload {
+    int bytes();
+
+    /** Writes it to this rank's memory for it in a slot. */
+    void write(int slot);
+  }
+
   /**
    * The memory to which this rank writes its {@link CallRecord} before it arrives.
    *

@@ -17,8 +17,7 @@
  * {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link
  * org.gradientsync.core.rendezvous.LeaderExchange}; where ranks share no memory, each counts as a
  * node. Small contributions travel along, or {@link org.gradientsync.core.rendezvous.LeaderSums} of
- * them, added by a {@link org.gradientsync.core.rendezvous.SumTree} of {@link
- * org.gradientsync.core.rendezvous.NodeParts}.
+ * them, added by a {@link org.gradientsync.core.rendezvous.SumTree}.
  *
  * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} report to a waiting rank on another
  * node who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks,

@@ -67,6 +67,6 @@ class MailboxTest {
 
   private static Mailbox mailbox() {
     GroupTransport messages = LocalWorld.current().orElseThrow().messages();
-    return new Mailbox(messages, Channel.PROBE, 2 * Integer.BYTES);
+    return new Mailbox(messages, Channel.SURVIVORS, 2 * Integer.BYTES);
   }
 }

@@ -91,7 +91,8 @@ public final class MessageReducer implements Reducer {
     }
     synchronized (group) {
       NodesRendezvous nodes = device instanceof HostDevice ? group.arrivals().overNodes() : null;
-      if (nodes != null && nodes.canSum() && origin == Origin.SYNC && sums(nodes).fits(call.in())) {
+      boolean canSum = nodes != null && nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
+      if (canSum && sums(nodes).fits(call.in())) {
         summed.begin(call.in(), call.op());
         group.run(origin, call, takeSums);
       } else if (nodes != null && gathered(nodes).fits(call.in())) {

@@ -54,7 +54,7 @@ public final class RendezvousChoice {
       return;
     }
     try {
-      if (NodeMemory.isPossible(communicator)) {
+      if (communicator.nodeCount() == 1) {
         NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
         group
             .arrivals()
