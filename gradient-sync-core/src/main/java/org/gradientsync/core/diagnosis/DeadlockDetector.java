@@ -69,12 +69,7 @@ public final class DeadlockDetector implements AutoCloseable {
   private long lastId;
   private boolean closed;
 
-  /**
-   * @param job carries messages between all ranks of the job
-   * @param groups the open group of this rank with a key, or null
-   * @param callers the threads that make this rank's calls
-   * @param liveness of the job
-   */
+  /** Finds the open groups of this rank by their keys; null if there is none. */
   public DeadlockDetector(
       GroupTransport job,
       Function<GroupKey, WatchedGroup> groups,
@@ -88,12 +83,10 @@ public final class DeadlockDetector implements AutoCloseable {
     this.ranks = job.size();
   }
 
-  /** Records that a wait is over. */
   public synchronized void leave(LongWait pending) {
     waits.remove(pending);
   }
 
-  /** Records that a communicator was closed. */
   public synchronized void forget(GroupKey key) {
     found.remove(key);
     sent.remove(key);

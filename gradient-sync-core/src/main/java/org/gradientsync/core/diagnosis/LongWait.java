@@ -39,15 +39,7 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /**
-   * Begins a wait.
-   *
-   * @param newMessage the message that ends the wait
-   * @param newPeer the rank of the group that must do its part
-   * @param newPhase what it must do
-   * @param newNumber the call: the number of the collective, or the rounds of {@link Pairs}
-   * @param newTimeouts the group's
-   */
+  /** Begins a wait in the call with a number: of the collective, or the rounds of {@link Pairs}. */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;
@@ -61,7 +53,6 @@ public final class LongWait {
     clock.restart();
   }
 
-  /** Ends the wait. */
   public void end() {
     if (id != 0) {
       detector.leave(this);
@@ -103,7 +94,6 @@ public final class LongWait {
     return timeouts;
   }
 
-  /** Whether the awaited rank has left or given up. */
   public boolean hasLeft() {
     return left;
   }

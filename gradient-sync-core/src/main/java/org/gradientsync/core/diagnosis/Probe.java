@@ -56,7 +56,6 @@ public final class Probe {
   private static final int HEADER = 9 * Long.BYTES;
   private static final int WAIT = 8 * Long.BYTES + CallRecord.BYTES;
 
-  /** The size of a message. */
   static final int BYTES = HEADER + MAX * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
@@ -104,13 +103,7 @@ public final class Probe {
     return out.clear();
   }
 
-  /**
-   * Reads a message.
-   *
-   * @param message any bytes that another rank has sent
-   * @param ranks the number of ranks of the job
-   * @return null if it is invalid
-   */
+  /** Reads any bytes that another rank has sent; null if they are invalid. */
   static Probe decode(ByteBuffer message, int ranks) {
     ByteBuffer in = message.duplicate().order(message.order()).clear();
     long kind = in.getLong();
@@ -175,7 +168,6 @@ public final class Probe {
     return waits.get(waits.size() - 1);
   }
 
-  /** The number of waits that are left out. */
   int skipped() {
     return skipped;
   }
@@ -185,7 +177,6 @@ public final class Probe {
     return passed;
   }
 
-  /** Forgets all waits. */
   void restart() {
     waits.clear();
     skipped = 0;
@@ -230,11 +221,7 @@ public final class Probe {
     return !mixed && waits.stream().map(Wait::group).distinct().count() == 1;
   }
 
-  /**
-   * Who waits for whom: a line for each rank of which the probe holds the wait, in rank order.
-   *
-   * @param name the name of a world rank
-   */
+  /** Who waits for whom: a line for each rank of which the probe holds the wait, in rank order. */
   public String table(IntFunction<String> name) {
     boolean one = isOfOneGroup();
     StringBuilder text = new StringBuilder();

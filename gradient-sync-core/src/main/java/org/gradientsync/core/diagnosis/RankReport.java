@@ -81,13 +81,7 @@ public final class RankReport {
     return frames.length > 0 ? " at " + frames[0] : " has ended";
   }
 
-  /**
-   * The whole report.
-   *
-   * @param summary the first line, as {@link #summary} returns it
-   * @param calls the group's recent calls
-   * @param states the states of the device, the reducer and others
-   */
+  /** The whole report: the summary, recent calls, and the states of the device and others. */
   public static List<String> of(
       String summary, List<String> calls, List<Supplier<List<String>>> states) {
     List<String> lines = new ArrayList<>();
@@ -108,7 +102,6 @@ public final class RankReport {
     return lines;
   }
 
-  /** Adds a section with a heading. */
   private static void section(List<String> lines, String heading, List<String> part) {
     lines.add("");
     lines.add(heading + ":");

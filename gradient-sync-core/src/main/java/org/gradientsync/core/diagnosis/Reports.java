@@ -76,7 +76,6 @@ public final class Reports implements AutoCloseable {
     here = lines.byRank;
   }
 
-  /** Writes this rank's report from now on, when another rank requests it. */
   public void watch() {
     Watch.add(this);
   }
@@ -115,7 +114,6 @@ public final class Reports implements AutoCloseable {
     }
   }
 
-  /** Whether each rank has reported or died. */
   private boolean allReported() {
     return group.ranks().all().stream()
         .allMatch(peer -> line(peer) != null || !liveness.isAlive(peer));

@@ -3,7 +3,6 @@ package org.gradientsync.core.group;
 import java.nio.ByteBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
-import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.RankMap;
@@ -39,13 +38,7 @@ public final class CallMatcher {
     this.wait = wait;
   }
 
-  /**
-   * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
-   * same call.
-   *
-   * @throws MismatchedCallException on every rank if the calls differ
-   * @throws RankLostException if a rank does not arrive
-   */
+  /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
@@ -61,9 +54,6 @@ public final class CallMatcher {
     meet(rendezvous, record, null);
   }
 
-  /**
-   * @param buffer what other ranks may read in place, or null
-   */
   private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer buffer) {
     long found = notFinite;
     notFinite = -1;
@@ -124,7 +114,6 @@ public final class CallMatcher {
     }
   }
 
-  /** Adds where the others find this rank's elements. */
   private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer) {
     if (buffer instanceof HostBuffer host) {
       CallRecord.writePlace(call, host.memoryId(), host.memoryOffset());
@@ -133,12 +122,7 @@ public final class CallMatcher {
     }
   }
 
-  /**
-   * Records an exchange with single other ranks.
-   *
-   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
     calls.recordMessage(kind, element, count, tag);

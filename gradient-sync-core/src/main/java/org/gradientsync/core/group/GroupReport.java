@@ -23,16 +23,10 @@ final class GroupReport {
     this.waiting = waiting;
   }
 
-  /** Adds the state of a device, for example. */
   void add(Supplier<List<String>> state) {
     states.add(state);
   }
 
-  /**
-   * The whole report.
-   *
-   * @param why the reason, or an empty text
-   */
   List<String> of(String why) {
     List<Supplier<List<String>>> all = new ArrayList<>(states);
     all.addAll(job.statesOfOthers(group));

@@ -36,11 +36,6 @@ final class GroupSplit {
   private final ContextIds contexts;
   private final Origin origin;
 
-  /**
-   * Splits one group; the caller holds its lock.
-   *
-   * @param origin the user's call
-   */
   GroupSplit(WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
     this.group = group;
     this.matcher = matcher;
@@ -65,11 +60,7 @@ final class GroupSplit {
    */
   record Part(int context, long id, int[] peers, int rank) {}
 
-  /**
-   * Agrees on a split. See {@link org.gradientsync.Communicator#split}.
-   *
-   * @return the part that this rank joins, or null if its color is negative
-   */
+  /** The part that this rank joins, or null if its color is negative. */
   Part agree(int color, int key) {
     while (true) {
       long[] all = proposals(color, key);

@@ -35,10 +35,6 @@ final class GroupState {
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
-  /**
-   * @param reports for time-outs
-   * @param ending whether this process is ending
-   */
   GroupState(
       WatchedGroup group,
       DepartureNotices departures,
@@ -50,7 +46,6 @@ final class GroupState {
     this.ending = ending;
   }
 
-  /** Throws if the group is closed. */
   void requireOpen() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + group.rank());
@@ -70,7 +65,6 @@ final class GroupState {
     }
   }
 
-  /** Throws if the process is ending. */
   void requireNotEnding() {
     if (ending.getAsBoolean()) {
       throw new GradientSyncException(
@@ -167,7 +161,6 @@ final class GroupState {
             message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));
   }
 
-  /** Breaks the group because a rank has left or has given up. */
   RankLostException lost(int peer, Throwable cause) {
     String why = whyGivenUp(peer);
     String reason = group.liveness().whyLeft(peer);

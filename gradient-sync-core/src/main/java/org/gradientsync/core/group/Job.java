@@ -22,25 +22,9 @@ import org.gradientsync.spi.Transport;
  * list of open groups. Any thread may call this; it takes no group's lock.
  */
 public final class Job {
-  /** A group as seen by its job. */
-  interface Member {
-    /** The view for diagnosis. */
-    WatchedGroup watched();
-
-    /** The group's lines in the report of another group. */
-    List<String> lines();
-
-    /**
-     * Sends the departure notices of a process that ends.
-     *
-     * @return whether no call of the group has failed
-     */
-    boolean leave(Departure departure, String reason);
-  }
-
   private final ContextIds contexts = new ContextIds();
   private final CallerThreads callerThreads = new CallerThreads();
-  private final Set<Member> open = new LinkedHashSet<>();
+  private final Set<ProcessGroup> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
   private final int rankOnNode;
@@ -52,9 +36,6 @@ public final class Job {
   private volatile boolean ending;
   private volatile boolean goneOn;
 
-  /**
-   * @param world all ranks of the job
-   */
   Job(Transport transport, RankMap world) {
     liveness = new JobLiveness(transport);
     deadlockDetector =
@@ -89,7 +70,6 @@ public final class Job {
     return number;
   }
 
-  /** Sets the job's number, unless it has one. */
   synchronized void setNumber(long random) {
     number = number == 0 ? random : number;
   }
@@ -104,12 +84,12 @@ public final class Job {
     return ranksOnNode;
   }
 
-  synchronized void opened(Member group) {
+  synchronized void opened(ProcessGroup group) {
     open.add(group);
   }
 
   /** A range with pending messages is never used again. */
-  void closed(Member group, boolean reusable) {
+  void closed(ProcessGroup group, boolean reusable) {
     Runnable next;
     synchronized (this) {
       open.remove(group);
@@ -133,13 +113,13 @@ public final class Job {
     whenUnused = action;
   }
 
-  private synchronized List<Member> open() {
+  private synchronized List<ProcessGroup> open() {
     return List.copyOf(open);
   }
 
   private WatchedGroup find(GroupKey key) {
     return open().stream()
-        .map(Member::watched)
+        .map(ProcessGroup::watched)
         .filter(group -> group.key().equals(key))
         .findFirst()
         .orElse(null);
@@ -148,7 +128,7 @@ public final class Job {
   /** The lines about this rank's other groups in a group's report. */
   List<Supplier<List<String>>> statesOfOthers(WatchedGroup group) {
     List<Supplier<List<String>>> states = new ArrayList<>();
-    for (Member other : open()) {
+    for (ProcessGroup other : open()) {
       if (other.watched() != group) {
         states.add(other::lines);
       }
@@ -163,7 +143,6 @@ public final class Job {
     return first;
   }
 
-  /** The job goes on without these ranks. */
   void goOnWithout(List<Integer> worldRanks) {
     goneOn = true;
     worldRanks.forEach(liveness::leaveBehind);
@@ -193,11 +172,11 @@ public final class Job {
     synchronized (this) {
       sound = !everBroken;
     }
-    List<Member> groups =
+    List<ProcessGroup> groups =
         open(); // before calls fail: closing their syncs removes the groups without notices
     ending = true;
     deadlockDetector.close(); // the transport may close at any time
-    for (Member group : groups) {
+    for (ProcessGroup group : groups) {
       try {
         sound &= group.leave(departure, reason);
       } catch (GradientSyncException e) {

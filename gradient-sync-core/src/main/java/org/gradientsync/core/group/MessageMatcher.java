@@ -61,7 +61,6 @@ final class MessageMatcher implements AutoCloseable {
     receiving = new Link[transport.size()];
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#meet}. */
   void meet(CollectiveCall message) {
     boolean sends = message.sends();
     int peer = message.peer();
@@ -79,11 +78,7 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  /**
-   * Exchanges messages round by round. See {@link org.gradientsync.spi.RankGroup#exchange}.
-   *
-   * @param body moves the elements of the messages of a round that match
-   */
+  /** Exchanges messages round by round. The body moves the elements of those that match. */
   void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
     MismatchedCallException failure = null;
     for (List<CollectiveCall> round : MessageRounds.of(messages)) {

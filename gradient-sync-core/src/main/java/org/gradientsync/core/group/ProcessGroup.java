@@ -44,7 +44,7 @@ import org.slf4j.LoggerFactory;
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
  */
-public final class ProcessGroup implements RankGroup, Job.Member {
+public final class ProcessGroup implements RankGroup {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
@@ -110,13 +110,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
         "not a group of this library: group=" + group + "; a backend gives a Transport");
   }
 
-  /**
-   * The group of all ranks of a job. The groups of syncs and communicators are {@linkplain #split
-   * split} from it. Does not communicate.
-   *
-   * @param transport closed with this group
-   * @return the group; one for the life of the transport
-   */
+  /** The group of all ranks of a job. Does not communicate. Closes the transport. */
   public static ProcessGroup world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap ranks = new RankMap(transport, all, transport.rank());
@@ -150,7 +144,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return split(color, key, timeouts());
   }
 
-  /** As {@link #split(Origin, int, int, Timeouts)}, for a sync's or a communicator's group. */
   public ProcessGroup split(int color, int key, Timeouts newTimeouts) {
     return split(isWorld() ? Origin.CREATE : Origin.COMMUNICATOR_SPLIT, color, key, newTimeouts);
   }
@@ -220,7 +213,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return ranks().worldRank(rank());
   }
 
-  /** The job of which the ranks are. */
   public Job job() {
     return job;
   }
@@ -259,11 +251,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     runBody(call, body);
   }
 
-  /**
-   * As above, for a call on host memory.
-   *
-   * @param element see {@link org.gradientsync.core.rendezvous.CallRecord#element}
-   */
+  /** As above, for a call on host memory. */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {
     matcher.meet(origin, kind, element, count, root);
@@ -326,7 +314,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return ranks().names(peers);
   }
 
-  @Override
+  /** The view for diagnosis. */
   public WatchedGroup watched() {
     return watched;
   }
@@ -336,7 +324,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return state.timedOut(message);
   }
 
-  @Override
+  /** The lines about this group in the report of another one. */
   public List<String> lines() {
     return report.lines();
   }
@@ -376,7 +364,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return state.broken(message, cause);
   }
 
-  /** Breaks the group because a rank has left or has given up. */
   public RankLostException lost(int peer, Throwable cause) {
     return state.lost(peer, cause);
   }
@@ -431,8 +418,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
         isWorld() ? transport : null);
   }
 
-  @Override
-  public boolean leave(Departure departure, String reason) {
+  /** Sends the notices of a process that ends. Returns whether no call has failed. */
+  boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
     departures.send(departure, reason, watched.liveness()::isGone);

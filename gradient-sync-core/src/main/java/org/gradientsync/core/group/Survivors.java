@@ -83,9 +83,6 @@ final class Survivors {
    */
   private record Letter(int type, int context, long ballot, long id, BitSet used, BitSet gone) {}
 
-  /**
-   * @param messages of the first group
-   */
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
     this.job = job;
@@ -93,7 +90,6 @@ final class Survivors {
     mailbox = new Mailbox(messages, Channel.SURVIVORS, bytes);
   }
 
-  /** The first group's ranks. */
   RankMap ranks() {
     return messages.ranks();
   }

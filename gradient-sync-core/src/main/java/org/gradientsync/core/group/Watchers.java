@@ -24,12 +24,7 @@ final class Watchers {
 
   private Watchers() {}
 
-  /**
-   * The watchers of a group's waits, in the order in which they look.
-   *
-   * @param longNanos when a wait may be part of a deadlock
-   * @param checks of the group's devices
-   */
+  /** The watchers of a group, in the order in which they look. */
   static List<Watcher> of(
       WatchedGroup group,
       DepartureNotices departures,
@@ -193,7 +188,6 @@ final class Watchers {
       }
     }
 
-    /** Who waits for whom. */
     private String describe(Probe cycle) {
       return "rank="
           + group.rank()

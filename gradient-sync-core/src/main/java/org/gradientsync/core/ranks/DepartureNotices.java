@@ -96,7 +96,6 @@ public final class DepartureNotices implements AutoCloseable {
     return notices[LEFT][peer] != null || dead.test(peer);
   }
 
-  /** Whether a rank has left this group. */
   public synchronized boolean hasLeft(int peer) {
     read();
     return notices[LEFT][peer] != null;
@@ -145,21 +144,13 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   /**
-   * Notifies the others that this rank leaves. Waits for no rank.
-   *
-   * @param reason what ended this rank, or an empty text
-   * @param unreachable ranks to skip: sending to a rank that is gone can make MPI end this process
+   * Notifies the others that this rank leaves. Sending to unreachable ranks can end the process.
    */
   public void send(Departure departure, String reason, IntPredicate unreachable) {
     send(LEFT, departure, false, reason, unreachable);
   }
 
-  /**
-   * Notifies the others that a call of this rank has failed. The rank leaves later. See {@link
-   * #send}.
-   *
-   * @param byItself whether it failed by itself, not for want of another rank
-   */
+  /** Notifies the others that a call has failed, by itself or for want of another rank. */
   public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
     send(FAILED, Departure.CLOSED, byItself, reason, unreachable);
   }

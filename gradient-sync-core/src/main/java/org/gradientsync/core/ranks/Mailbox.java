@@ -20,17 +20,12 @@ public final class Mailbox implements AutoCloseable {
   private boolean holds; // whether the memory holds a message that was returned
   private boolean over;
 
-  /**
-   * @param channel one of {@link Channel}
-   * @param bytes the size of each message
-   */
   public Mailbox(GroupTransport group, int channel, int bytes) {
     this.group = group;
     this.channel = channel;
     this.bytes = bytes;
   }
 
-  /** Whether this rank has looked for messages. */
   public boolean isOpen() {
     return receive != null;
   }
@@ -60,11 +55,7 @@ public final class Mailbox implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends a message; waits for no rank.
-   *
-   * @param message not changed from now on
-   */
+  /** Sends a message, which does not change from now on. Waits for no rank. */
   public void send(ByteBuffer message, int peer) {
     Message send = group.sender(message, peer, channel);
     send.start();

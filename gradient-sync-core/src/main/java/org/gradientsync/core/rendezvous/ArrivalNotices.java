@@ -94,12 +94,7 @@ public final class ArrivalNotices implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends and receives nothing before a call is late.
-   *
-   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
-   * @param unreachable the ranks that must be sent nothing
-   */
+  /** Sends and receives nothing before a call is late. */
   ArrivalNotices(GroupTransport group, long id, IntPredicate unreachable) {
     this.group = group;
     this.id = id;

@@ -2,6 +2,7 @@ package org.gradientsync.core.rendezvous;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiPredicate;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -26,12 +27,7 @@ public final class Arrivals implements AutoCloseable {
   private Rendezvous rendezvous;
   private boolean pair; // the last call is an exchange with single other ranks
 
-  /**
-   * The first rendezvous is by messages.
-   *
-   * @param id random, and the same on all ranks
-   * @param unreachable the ranks that must be sent nothing, because they are gone
-   */
+  /** The first rendezvous is by messages. */
   public Arrivals(GroupTransport transport, Calls calls, long id, IntPredicate unreachable) {
     this.transport = transport;
     this.ranks = transport.ranks();
@@ -41,23 +37,16 @@ public final class Arrivals implements AutoCloseable {
     rendezvous = NodesRendezvous.ofLeaders(transport, notices, false);
   }
 
-  /** For a rendezvous over several nodes. */
   public ArrivalNotices notices() {
     return notices;
   }
 
-  /** Begins a collective. */
   public Rendezvous beginRendezvous() {
     pair = false;
     return rendezvous;
   }
 
-  /**
-   * Begins an exchange with single other ranks.
-   *
-   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(int destination, int source, int tag) {
     pair = true;
     pairs.begin(destination, source, tag);
@@ -72,19 +61,12 @@ public final class Arrivals implements AutoCloseable {
     return pair;
   }
 
-  /**
-   * Lets small contributions travel with the calls from the next call on. Every rank calls this
-   * after the same call.
-   */
+  /** Lets small contributions travel with the calls after this one, on every rank. */
   public void carryContributions() {
     useRendezvous(NodesRendezvous.ofLeaders(transport, notices, true));
   }
 
-  /**
-   * Uses another rendezvous from the next call on. Every rank calls this after the same call.
-   *
-   * @param newRendezvous closed with this
-   */
+  /** Uses another rendezvous after this call, on every rank. It is closed with this. */
   public void useRendezvous(Rendezvous newRendezvous) {
     Rendezvous old = rendezvous;
     rendezvous = newRendezvous;
@@ -129,19 +111,16 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** How a message is tested: a failed one must throw, because it fails only once. */
-  public interface MessageTest {
-    /** Whether a message of a rank has finished. */
-    boolean test(Message message, int peer);
-  }
-
-  /** The ranks for which a call still waits, given one of them. */
-  public String describeAwaited(int peer, MessageTest test) {
+  /**
+   * The ranks for which a call still waits, given one of them. A message that fails must throw when
+   * it is tested, because it fails only once.
+   */
+  public String describeAwaited(int peer, BiPredicate<Message, Integer> test) {
     return pair ? ranks.name(peer) : missing(peer, test);
   }
 
   /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
-  public String describeLate(int peer, MessageTest test) {
+  public String describeLate(int peer, BiPredicate<Message, Integer> test) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
@@ -155,7 +134,7 @@ public final class Arrivals implements AutoCloseable {
         + calls.log().lastFinished();
   }
 
-  private String missing(int waitedFor, MessageTest test) {
+  private String missing(int waitedFor, BiPredicate<Message, Integer> test) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank() && !test.test(rendezvous.arrival(peer), peer)) {

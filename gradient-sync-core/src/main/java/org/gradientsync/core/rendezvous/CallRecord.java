@@ -43,12 +43,10 @@ public final class CallRecord {
       this.text = text;
     }
 
-    /** The name of the method in errors. */
     private String text(Kind kind) {
       return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
     }
 
-    /** Whether the call consists of others, whose elements the program does not know. */
     private boolean isComposed() {
       return compareTo(MEAN) >= 0;
     }
@@ -104,10 +102,8 @@ public final class CallRecord {
   /** The name of the input, or of the only buffer. */
   public static final int INPUT = 0;
 
-  /** The name of the output. */
   public static final int OUTPUT = 1;
 
-  /** The root of calls that have none. */
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();
@@ -154,12 +150,10 @@ public final class CallRecord {
     target.putLong(MEMORY_OFFSET, memoryOffset);
   }
 
-  /** Adds the size of the elements that travel with the call. */
   static void writeInline(ByteBuffer target, int bytes) {
     writePlace(target, INLINE, bytes);
   }
 
-  /** Adds the size of the sums that travel with the calls. */
   static void writeSummed(ByteBuffer target, int bytes) {
     writePlace(target, SUMMED, bytes);
   }
@@ -250,7 +244,6 @@ public final class CallRecord {
     return NAMES + which * NAME_FIELDS;
   }
 
-  /** The name of a buffer, or an empty text. */
   static String text(ByteBuffer call, int which) {
     return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
   }
@@ -314,13 +307,11 @@ public final class CallRecord {
     return kind < KINDS.length ? KINDS[kind] : null;
   }
 
-  /** The origin of a call, or null if it is invalid. */
   static Origin origin(ByteBuffer call) {
     int origin = call.getInt(KIND) >>> KIND_BITS;
     return origin < ORIGINS.length ? ORIGINS[origin] : null;
   }
 
-  /** Whether kind and origin are known. */
   static boolean isValid(ByteBuffer call) {
     return kind(call) != null && origin(call) != null;
   }

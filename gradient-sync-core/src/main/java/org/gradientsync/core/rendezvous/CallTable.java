@@ -33,12 +33,7 @@ public final class CallTable {
 
   private CallTable() {}
 
-  /**
-   * What to do if another rank has closed its sync, perhaps after its last step.
-   *
-   * @param calls this rank's, the current one at last
-   * @return the end of an error message, or an empty text
-   */
+  /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
   public static String adviceAfterClose(FlightRecorder calls) {
     boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
     boolean allowsThem =

@@ -59,9 +59,7 @@ public final class GatheredCalls {
     return most < MIN_PAYLOAD ? 0 : most;
   }
 
-  /**
-   * The part of an entry that is sent for a payload: a few sizes, so that there are few messages.
-   */
+  /** What is sent for a payload: a few sizes, so that there are few messages. */
   static int sentBytes(int payload) {
     return payload == 0
         ? 0

@@ -154,9 +154,6 @@ final class LeaderExchange implements AutoCloseable {
     }
   }
 
-  /**
-   * @param tree the sums that may travel with the calls, or null
-   */
   LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls, SumTree tree) {
     this.calls = calls;
     rank = group.rank();
@@ -169,11 +166,7 @@ final class LeaderExchange implements AutoCloseable {
     done = steps.length;
   }
 
-  /**
-   * Expects the messages of a call.
-   *
-   * @param newSums may travel with the calls if this rank's says so
-   */
+  /** Expects the messages of a call, with which sums may travel. */
   void begin(int newSlot, LeaderSums newSums) {
     slot = newSlot;
     sums = newSums;
@@ -186,10 +179,7 @@ final class LeaderExchange implements AutoCloseable {
   }
 
   /**
-   * Sends and receives what can be. Called after all ranks of this node have written their entries,
-   * until it returns true.
-   *
-   * @return whether all entries are there
+   * Sends and receives what can be, after all of this node have come. True if all calls are there.
    */
   boolean advance() {
     if (!opened) {

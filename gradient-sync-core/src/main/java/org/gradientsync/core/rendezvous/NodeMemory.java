@@ -81,11 +81,7 @@ public final class NodeMemory {
     return new NodeMemory(files, owners, memory);
   }
 
-  /**
-   * Private memory of a rank that shares it with no other: all zeros.
-   *
-   * @param files for other memory of the rank, or null
-   */
+  /** Private zeros of a rank that shares no memory; files may be null. */
   public static NodeMemory ofOne(int bytes, SharedFiles files) {
     SharedFiles.Owner[] owners = {files == null ? null : files.owner()};
     return new NodeMemory(files, owners, new ByteBuffer[] {HostBuffers.allocate(bytes)});

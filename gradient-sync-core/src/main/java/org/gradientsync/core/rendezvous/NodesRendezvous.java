@@ -109,12 +109,7 @@ public final class NodesRendezvous implements Rendezvous {
     }
   }
 
-  /**
-   * A rendezvous in which each rank is its own leader, so it needs no shared memory.
-   *
-   * @param notices of the group; closed by their owner
-   * @param carries whether small contributions may travel with the calls; the same on all ranks
-   */
+  /** Each rank is its own leader, so it needs no shared memory. */
   static NodesRendezvous ofLeaders(GroupTransport group, ArrivalNotices notices, boolean carries) {
     int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
     int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload, 0);
@@ -123,14 +118,7 @@ public final class NodesRendezvous implements Rendezvous {
         group, layout, NodeMemory.ofOne(bytes, null), notices, payload, false);
   }
 
-  /**
-   * The size of a rank's part of its node's memory.
-   *
-   * @param localRank the rank's number on its node
-   * @param nodeSize the number of ranks of its node
-   * @param ranks the number of ranks of the group
-   * @param sums whether sums may travel with the calls
-   */
+  /** The size of a rank's part of its node's memory. */
   public static int bytes(int localRank, int nodeSize, int ranks, boolean sums) {
     int payload = GatheredCalls.payloadBytes(ranks);
     int table = GatheredCalls.bytes(ranks, payload, sums ? nodeSize : 0);

@@ -21,12 +21,7 @@ public final class Pairs {
     received = new long[size];
   }
 
-  /**
-   * Begins an exchange.
-   *
-   * @param newDestination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param newSource the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   void begin(int newDestination, int newSource, int newTag) {
     destination = newDestination;
     source = newSource;

@@ -21,18 +21,10 @@ public interface Rendezvous extends AutoCloseable {
     void write(int slot);
   }
 
-  /**
-   * The memory to which this rank writes its {@link CallRecord} before it arrives.
-   *
-   * @param sequence the number of the call
-   */
+  /** The memory to which this rank writes its {@link CallRecord} before it arrives at a call. */
   ByteBuffer own(long sequence);
 
-  /**
-   * Signals that this rank has reached a call.
-   *
-   * @param sequence the number of the call
-   */
+  /** Signals that this rank has reached the call with this number. */
   void arrive(long sequence);
 
   /** Finishes when another rank is known to have reached the current call. */

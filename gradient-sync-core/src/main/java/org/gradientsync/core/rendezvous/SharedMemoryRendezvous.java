@@ -51,11 +51,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private Payload next; // for the next call, or null
   private long current;
 
-  /**
-   * @param memory {@link #BYTES} zeros for each rank
-   * @param rank this rank
-   * @param size the number of ranks
-   */
+  /** Takes {@link #BYTES} zeros of each rank. */
   public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     node = memory;
@@ -112,20 +108,12 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     counters[rank][counter].set(current);
   }
 
-  /**
-   * Publishes chunks of results in this rank's buffer.
-   *
-   * @param chunks the number of all chunks that this rank has published
-   */
+  /** Publishes the number of all chunks of results that lie in this rank's buffer. */
   public void publish(long chunks) {
     counters[rank][CHUNKS].set(chunks);
   }
 
-  /**
-   * Tells the others which rank this one waits for in the middle of a call.
-   *
-   * @param peer a number of another rendezvous, or a negative number for none
-   */
+  /** Tells the others which rank this one waits for in the middle of a call; negative for none. */
   public void waitFor(int peer) {
     counters[rank][WAITS_FOR].set(peer + 1L);
   }
@@ -135,7 +123,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     return (int) counters[peer][WAITS_FOR].get() - 1;
   }
 
-  /** The number of all chunks that a rank has published. */
   public long published(int peer) {
     return counters[peer][CHUNKS].get();
   }
