@@ -132,11 +132,8 @@ public final class RankReport {
       if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
       } else if (name.startsWith("gradientsync.")) {
-        boolean secret = name.contains("secret");
-        lines.add(
-            name
-                + "="
-                + (secret ? "(secret)" : ShownEnvironment.valueOf(System.getProperty(name))));
+        String value = ShownEnvironment.valueOf(System.getProperty(name));
+        lines.add(name + "=" + (name.contains("secret") ? "(secret)" : value));
       }
     }
     Runtime runtime = Runtime.getRuntime();
@@ -152,9 +149,7 @@ public final class RankReport {
 
   /** Users send reports to others: see {@link ShownEnvironment}. */
   static List<String> environment(Map<String, String> variables) {
-    List<String> lines = new ArrayList<>();
-    ShownEnvironment.of(variables).forEach((name, value) -> lines.add(name + "=" + value));
-    return lines;
+    return ShownEnvironment.of(variables).entrySet().stream().map(Map.Entry::toString).toList();
   }
 
   /** The version in the jar's manifest. */

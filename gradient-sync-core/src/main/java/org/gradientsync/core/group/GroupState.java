@@ -152,10 +152,8 @@ final class GroupState {
       group.arrivals().abandon();
       requireNotEnding(); // throws
     }
-    String advice =
-        message.contains(Departure.CLOSED.text())
-            ? CallTable.adviceAfterClose(group.calls().log())
-            : "";
+    boolean hasClosed = message.contains(Departure.CLOSED.text());
+    String advice = hasClosed ? CallTable.adviceAfterClose(group.calls().log()) : "";
     return fail(
         new RankLostException(
             message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));

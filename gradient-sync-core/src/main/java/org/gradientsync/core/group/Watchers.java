@@ -189,12 +189,8 @@ final class Watchers {
     }
 
     private String describe(Probe cycle) {
-      return "rank="
-          + group.rank()
-          + ", "
-          + state.during()
-          + ":"
-          + cycle.table(group.ranks()::nameInJob);
+      String table = cycle.table(group.ranks()::nameInJob);
+      return "rank=" + group.rank() + ", " + state.during() + ":" + table;
     }
   }
 
@@ -211,11 +207,11 @@ final class Watchers {
       int dead = deadWhileWaitingFor(wait.peer(), wait.waited());
       if (dead != NO_RANK && !state.isOver(wait)) {
         throw state.broken(
-            group.ranks().name(dead)
-                + " has died, lastFinished="
-                + group.calls().log().lastFinished()
-                + ", waited="
-                + Amounts.time(wait.waited()),
+            "%s has died, lastFinished=%s, waited=%s"
+                .formatted(
+                    group.ranks().name(dead),
+                    group.calls().log().lastFinished(),
+                    Amounts.time(wait.waited())),
             null);
       }
     }
@@ -234,10 +230,8 @@ final class Watchers {
     @Override
     public void look(LongWait wait) {
       if (wait.waited() > wait.timeouts().timeoutNanos() && !state.isOver(wait)) {
-        throw state.timedOut(
-            group.arrivals().describeLate(wait.peer(), state::test)
-                + ", waited="
-                + Amounts.time(wait.timeouts().timeout()));
+        String late = group.arrivals().describeLate(wait.peer(), state::test);
+        throw state.timedOut(late + ", waited=" + Amounts.time(wait.timeouts().timeout()));
       }
     }
   }

@@ -114,12 +114,8 @@ public final class FlightRecorder {
     List<String> lines = new ArrayList<>();
     for (int back = (int) Math.min(count, LENGTH) - 1; back >= 0; back--) {
       int at = last(back);
-      lines.add(
-          CallRecord.describe(calls[at])
-              + ", began "
-              + Amounts.time(Math.max(0, now - began[at]))
-              + " ago, "
-              + outcome(back));
+      String ago = Amounts.time(Math.max(0, now - began[at]));
+      lines.add(CallRecord.describe(calls[at]) + ", began " + ago + " ago, " + outcome(back));
     }
     return lines;
   }
