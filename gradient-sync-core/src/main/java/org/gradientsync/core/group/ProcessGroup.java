@@ -76,7 +76,7 @@ public final class ProcessGroup implements RankGroup {
             messages, part.id(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     Liveness liveness = new Liveness(ranks, job.liveness(), departures);
     Calls calls = new Calls(job.callerThreads(), ranks.size());
-    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness::isUnreachable);
+    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness);
     GroupKey key = new GroupKey(part.context(), part.id());
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     report = new GroupReport(job, watched, this::waiting);
@@ -399,7 +399,8 @@ public final class ProcessGroup implements RankGroup {
     reports.ifPresent(Reports::stopWatching);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", watched.liveness()::isUnreachable);
+        departures.send(
+            Departure.CLOSED, "", deviceCalls().met(), watched.liveness()::isUnreachable);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -422,7 +423,7 @@ public final class ProcessGroup implements RankGroup {
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, watched.liveness()::isGone);
+    departures.send(departure, reason, deviceCalls().met(), watched.liveness()::isGone);
     return sound;
   }
 

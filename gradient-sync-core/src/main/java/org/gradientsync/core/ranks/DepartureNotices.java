@@ -23,7 +23,8 @@ public final class DepartureNotices implements AutoCloseable {
   private static final int KIND = 12;
   private static final int DEPARTURE = 16;
   private static final int BY_ITSELF = 20;
-  private static final int REASON = 24;
+  private static final int CALL = 24;
+  private static final int REASON = 32;
   private static final int BYTES = REASON + REASON_BYTES;
   private static final int LEFT = 0;
   private static final int FAILED = 1; // leaves later
@@ -40,7 +41,7 @@ public final class DepartureNotices implements AutoCloseable {
   private final Notice[][] notices; // by kind and rank; each null until it comes
   private int passedOn;
 
-  private record Notice(Departure departure, boolean isByItself, String reason) {}
+  private record Notice(Departure departure, boolean isByItself, long call, String reason) {}
 
   /**
    * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
@@ -88,6 +89,7 @@ public final class DepartureNotices implements AutoCloseable {
         new Notice(
             Departure.of(message.getInt(DEPARTURE)),
             message.getInt(BY_ITSELF) != 0,
+            message.getLong(CALL),
             ShortText.get(message, REASON, REASON_BYTES));
     return true;
   }
@@ -99,6 +101,16 @@ public final class DepartureNotices implements AutoCloseable {
   public synchronized boolean hasLeft(int peer) {
     read();
     return notices[LEFT][peer] != null;
+  }
+
+  /** Whether a rank is known to have finished a call because it has left after it. */
+  public synchronized boolean hasFinished(int peer, long call) {
+    Notice left = notices[LEFT][peer];
+    return left != null
+        && left.departure == Departure.CLOSED
+        && left.reason.isEmpty()
+        && left.call >= call
+        && notices[FAILED][peer] == null;
   }
 
   /** Whether a rank has sent any notice. */
@@ -144,25 +156,32 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   /**
-   * Notifies the others that this rank leaves. Sending to unreachable ranks can end the process.
+   * Notifies the others that this rank leaves after a call. Sending to unreachable ranks can end
+   * the process.
    */
-  public void send(Departure departure, String reason, IntPredicate unreachable) {
-    send(LEFT, departure, false, reason, unreachable);
+  public void send(Departure departure, String reason, long call, IntPredicate unreachable) {
+    send(LEFT, departure, false, call, reason, unreachable);
   }
 
   /** Notifies the others that a call has failed, by itself or for want of another rank. */
   public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
-    send(FAILED, Departure.CLOSED, byItself, reason, unreachable);
+    send(FAILED, Departure.CLOSED, byItself, 0, reason, unreachable);
   }
 
   private void send(
-      int kind, Departure departure, boolean byItself, String reason, IntPredicate unreachable) {
+      int kind,
+      Departure departure,
+      boolean byItself,
+      long call,
+      String reason,
+      IntPredicate unreachable) {
     ByteBuffer leaving = own[kind];
     leaving.putLong(ID, id);
     leaving.putInt(RANK, group.rank());
     leaving.putInt(KIND, kind);
     leaving.putInt(DEPARTURE, departure.ordinal());
     leaving.putInt(BY_ITSELF, byItself ? 1 : 0);
+    leaving.putLong(CALL, call);
     ShortText.put(leaving, REASON, REASON_BYTES, reason);
     send(leaving, unreachable);
   }

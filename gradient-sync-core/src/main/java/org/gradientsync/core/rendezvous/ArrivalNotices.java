@@ -8,8 +8,11 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
@@ -33,7 +36,7 @@ public final class ArrivalNotices implements AutoCloseable {
 
   private final GroupTransport group;
   private final long id;
-  private final IntPredicate unreachable;
+  private final Liveness liveness;
   private final boolean allAreNeighbours;
   private final Peer[] peers; // each null until a message to it is due
   private final Mailbox mailbox; // not open until a call is late
@@ -43,9 +46,11 @@ public final class ArrivalNotices implements AutoCloseable {
   private long widened;
 
   /** What this rank and another one have told each other. */
-  private final class Peer {
+  private final class Peer implements AutoCloseable {
     private final int rank;
     private final boolean isNeighbour;
+    private final ByteBuffer out = HostBuffers.allocate(bytes());
+    private final Message send; // used again and again, because busy ranks are often late
     private final BitSet known = new BitSet(); // to it, of the call
     private long heard; // the newest call that it has told of
     private boolean unread; // it has not acknowledged the last notice
@@ -55,13 +60,15 @@ public final class ArrivalNotices implements AutoCloseable {
     Peer(int rank, boolean isNeighbour) {
       this.rank = rank;
       this.isNeighbour = isNeighbour;
+      send = group.sender(out, rank, Channel.ARRIVALS);
     }
 
     void update(boolean tells) {
       try {
         boolean news = tells && !unread && hasNews() && mayBeTold();
-        if ((news || owes) && !lost && !unreachable.test(rank)) {
-          send(news);
+        if ((news || owes) && !lost && send.test() && !liveness.isUnreachable(rank)) {
+          write(news);
+          send.start();
         }
       } catch (GradientSyncException e) {
         lost = true; // the wait for its call says so
@@ -78,27 +85,34 @@ public final class ArrivalNotices implements AutoCloseable {
       return isNeighbour || heard == call || isWithinReach(rank);
     }
 
-    private void send(boolean news) {
-      ByteBuffer out = HostBuffers.allocate(bytes());
+    private void write(boolean news) {
       out.putLong(ID, id);
       out.putInt(SENDER, group.rank());
       out.putInt(READ, owes ? 1 : 0);
+      out.putLong(CALL, news ? call : 0);
       if (news) {
-        out.putLong(CALL, call);
-        out.put(ARRIVED, arrived.toByteArray());
+        HostBuffers.fillZero(out, ARRIVED, bytes() - ARRIVED);
+        for (int i = arrived.nextSetBit(0); i >= 0; i = arrived.nextSetBit(i + 1)) {
+          int at = ARRIVED + i / Byte.SIZE;
+          out.put(at, (byte) (out.get(at) | 1 << i % Byte.SIZE));
+        }
         known.or(arrived);
         unread = true;
       }
       owes = false;
-      mailbox.send(out, rank);
+    }
+
+    @Override
+    public void close() {
+      send.close();
     }
   }
 
   /** Sends and receives nothing before a call is late. */
-  ArrivalNotices(GroupTransport group, long id, IntPredicate unreachable) {
+  ArrivalNotices(GroupTransport group, long id, Liveness liveness) {
     this.group = group;
     this.id = id;
-    this.unreachable = unreachable;
+    this.liveness = liveness;
     allAreNeighbours = Neighbours.areAll(group.size());
     peers = new Peer[group.size()];
     mailbox = new Mailbox(group, Channel.ARRIVALS, bytes());
@@ -133,7 +147,7 @@ public final class ArrivalNotices implements AutoCloseable {
     if (told && call == sequence) {
       arrived.set(group.rank());
       for (int peer = 0; peer < peers.length; peer++) {
-        if (come.test(peer)) {
+        if (come.test(peer) || liveness.hasFinished(peer, sequence)) {
           arrived.set(peer);
         }
       }
@@ -182,10 +196,13 @@ public final class ArrivalNotices implements AutoCloseable {
     peer.owes |= told != 0;
     begin(told);
     if (told == call) {
-      BitSet come = BitSet.valueOf(notice.slice(ARRIVED, bytes() - ARRIVED));
       peer.heard = told;
-      peer.known.or(come);
-      arrived.or(come);
+      for (int i = 0; i < peers.length; i++) {
+        if ((notice.get(ARRIVED + i / Byte.SIZE) >> i % Byte.SIZE & 1) != 0) {
+          peer.known.set(i);
+          arrived.set(i);
+        }
+      }
     }
   }
 
@@ -233,6 +250,6 @@ public final class ArrivalNotices implements AutoCloseable {
 
   @Override
   public void close() {
-    mailbox.close();
+    Resources.closeAll(() -> Resources.closeAll(peers), mailbox);
   }
 }

@@ -3,9 +3,9 @@ package org.gradientsync.core.rendezvous;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiPredicate;
-import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -28,12 +28,12 @@ public final class Arrivals implements AutoCloseable {
   private boolean pair; // the last call is an exchange with single other ranks
 
   /** The first rendezvous is by messages. */
-  public Arrivals(GroupTransport transport, Calls calls, long id, IntPredicate unreachable) {
+  public Arrivals(GroupTransport transport, Calls calls, long id, Liveness liveness) {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
     pairs = new Pairs(ranks.size());
-    notices = new ArrivalNotices(transport, id, unreachable);
+    notices = new ArrivalNotices(transport, id, liveness);
     rendezvous = NodesRendezvous.ofLeaders(transport, notices, false);
   }
 

@@ -15,6 +15,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -48,6 +49,11 @@ class NodesRendezvousTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings MESSAGES = new Settings(Map.of("dev.rendezvous", "messages"));
   private static final int CALLS = 10;
+
+  /** Longer than a rank waits for what one that has left did before. */
+  private static final long SLOW_NANOS = 600_000_000;
+
+  private volatile int slow = -1; // a rank whose calls to rank 0 take as long
 
   /** Started messages, by channel and rank. */
   private final AtomicIntegerArray[] started = new AtomicIntegerArray[Channel.ARRIVALS + 1];
@@ -288,6 +294,21 @@ class NodesRendezvousTest {
         });
   }
 
+  /** Rank 2 passes on late that rank 3 has come. */
+  @Test
+  void aRankThatLeavesAfterACallIsNotMissedInIt() {
+    run(
+        new int[] {0, 0, 0, 0},
+        (group, own) -> {
+          GroupCommunicator communicator = new GroupCommunicator(group);
+          communicator.barrier();
+          own.barrier();
+          slow = 2;
+          own.barrier();
+          communicator.barrier();
+        });
+  }
+
   @ParameterizedTest
   @MethodSource("placements")
   void smallSumsAreRight(int[] nodes) {
@@ -373,6 +394,9 @@ class NodesRendezvousTest {
             @Override
             public void start() {
               started[channel].incrementAndGet(rank());
+              if (channel == Channel.CALLS && rank() == slow && peer == 0) {
+                LockSupport.parkNanos(SLOW_NANOS);
+              }
               super.start();
             }
           };
