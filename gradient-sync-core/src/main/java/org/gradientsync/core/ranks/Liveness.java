@@ -27,11 +27,6 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
   }
 
-  /** See {@link DepartureNotices#hasFinished}. */
-  public boolean hasFinished(int peer, long call) {
-    return departures.hasFinished(peer, call);
-  }
-
   /** The first rank for which {@link #hasDiedSilently}, or {@link RankMap#NO_RANK}. */
   public int diedSilently() {
     return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);

@@ -18,7 +18,7 @@ public final class Mailbox implements AutoCloseable {
   private ByteBuffer memory;
   private Message receive; // null before the first look
   private boolean holds; // whether the memory holds a message that was returned
-  private boolean over;
+  private boolean closed;
 
   public Mailbox(GroupTransport group, int channel, int bytes) {
     this.group = group;
@@ -33,26 +33,22 @@ public final class Mailbox implements AutoCloseable {
   /**
    * The next message that has arrived, valid until the next call; null if there is none.
    *
-   * @throws GradientSyncException once, if no more can be received
+   * @throws GradientSyncException as long as none can be received: a job may go on after a loss
    */
   public ByteBuffer next() {
-    if (over) {
+    if (closed) {
       return null;
     }
-    try {
-      if (receive == null) {
-        memory = HostBuffers.allocate(bytes);
-        receive = group.receiver(memory, Transport.ANY_RANK, channel);
-        receive.start();
-      } else if (holds) {
-        receive.start();
-      }
-      holds = receive.test();
-      return holds ? memory : null;
-    } catch (GradientSyncException e) {
-      over = true;
-      throw e;
+    if (receive == null) {
+      memory = HostBuffers.allocate(bytes);
+      receive = group.receiver(memory, Transport.ANY_RANK, channel);
+      receive.start();
+    } else if (holds) {
+      holds = false;
+      receive.start();
     }
+    holds = receive.test();
+    return holds ? memory : null;
   }
 
   /** Sends a message, which does not change from now on. Waits for no rank. */
@@ -64,7 +60,7 @@ public final class Mailbox implements AutoCloseable {
 
   @Override
   public void close() {
-    over = true;
+    closed = true;
     Resources.closeAll(receive);
   }
 }

@@ -147,7 +147,7 @@ public final class ArrivalNotices implements AutoCloseable {
     if (told && call == sequence) {
       arrived.set(group.rank());
       for (int peer = 0; peer < peers.length; peer++) {
-        if (come.test(peer) || liveness.hasFinished(peer, sequence)) {
+        if (come.test(peer) || liveness.departures().hasFinished(peer, sequence)) {
           arrived.set(peer);
         }
       }
