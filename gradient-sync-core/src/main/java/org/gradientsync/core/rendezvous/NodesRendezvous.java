@@ -241,11 +241,11 @@ public final class NodesRendezvous implements Rendezvous {
     return exchange != null ? exchange.isDoneWith(peer) : gathered || peer != leader;
   }
 
-  /** Exchanges notices if the current call is late. */
-  private void look() {
+  /** Exchanges notices if the current call is late. Returns whether it did. */
+  private boolean look() {
     if (polls < POLLS) {
       polls++;
-      return;
+      return false;
     }
     long now = System.nanoTime(); // each time, because a poll on a crowded node can take long
     if (polls == POLLS) {
@@ -254,10 +254,11 @@ public final class NodesRendezvous implements Rendezvous {
       looked = now;
     }
     if (now - looked < LOOK_NANOS) {
-      return;
+      return false;
     }
     looked = now;
     exchangeNotices(now - since > TELL_NANOS);
+    return true;
   }
 
   private void exchangeNotices(boolean tells) {
@@ -332,11 +333,7 @@ public final class NodesRendezvous implements Rendezvous {
 
     @Override
     public boolean test() {
-      if (isMet.getAsBoolean()) {
-        return true;
-      }
-      look();
-      return false;
+      return isMet.getAsBoolean() || look() && isMet.getAsBoolean();
     }
 
     @Override
