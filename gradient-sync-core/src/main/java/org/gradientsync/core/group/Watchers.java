@@ -122,15 +122,12 @@ final class Watchers {
 
     @Override
     public void look(LongWait wait) {
-      gone = serial == wait.serial() ? gone : NO_RANK;
+      int before = serial == wait.serial() ? gone : NO_RANK;
       serial = wait.serial();
-      int before = gone;
       if (!wait.hasLeft() && hasLeft(wait.peer())) {
         wait.setLeft();
-        gone = wait.peer();
-      } else if (gone == NO_RANK) {
-        gone = otherGone(wait.phase());
       }
+      gone = wait.hasLeft() ? wait.peer() : otherGone(wait.phase());
       since = gone == before ? since : wait.waited();
       long grace = wait.hasLeft() ? GRACE_NANOS : otherGraceNanos;
       if (gone != NO_RANK && wait.waited() - since > grace && !state.isOver(wait)) {

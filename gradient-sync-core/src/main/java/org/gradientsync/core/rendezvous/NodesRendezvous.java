@@ -3,7 +3,6 @@ package org.gradientsync.core.rendezvous;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
-import java.util.function.BooleanSupplier;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -98,14 +97,9 @@ public final class NodesRendezvous implements Rendezvous {
     exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
-    for (int i = 0; i < arrivals.length; i++) {
-      int peer = i;
-      arrivals[i] =
-          new Condition(
-              isNear(peer)
-                  ? () -> hasComeNear(peer)
-                  : () -> isGathered() || notices.hasArrived(peer, current));
-      completions[i] = new Condition(() -> isDoneWith(peer));
+    for (int peer = 0; peer < arrivals.length; peer++) {
+      arrivals[peer] = new Condition(peer, true);
+      completions[peer] = new Condition(peer, false);
     }
   }
 
@@ -236,6 +230,10 @@ public final class NodesRendezvous implements Rendezvous {
     return isNear(peer) && node.arrival(layout.localRank(peer)).test();
   }
 
+  private boolean hasCome(int peer) {
+    return isNear(peer) ? hasComeNear(peer) : isGathered() || notices.hasArrived(peer, current);
+  }
+
   private boolean isDoneWith(int peer) {
     boolean gathered = isGathered();
     return exchange != null ? exchange.isDoneWith(peer) : gathered || peer != leader;
@@ -320,10 +318,16 @@ public final class NodesRendezvous implements Rendezvous {
 
   /** What a rank waits for. Other ranks start it. */
   private final class Condition implements Message {
-    private final BooleanSupplier isMet;
+    private final int peer;
+    private final boolean arrives; // otherwise it has done its part
 
-    Condition(BooleanSupplier isMet) {
-      this.isMet = isMet;
+    Condition(int peer, boolean arrives) {
+      this.peer = peer;
+      this.arrives = arrives;
+    }
+
+    private boolean isMet() {
+      return arrives ? hasCome(peer) : isDoneWith(peer);
     }
 
     @Override
@@ -333,7 +337,7 @@ public final class NodesRendezvous implements Rendezvous {
 
     @Override
     public boolean test() {
-      return isMet.getAsBoolean() || look() && isMet.getAsBoolean();
+      return isMet() || look() && isMet();
     }
 
     @Override
