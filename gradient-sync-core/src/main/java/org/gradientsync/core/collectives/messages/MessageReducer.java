@@ -11,7 +11,6 @@ import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -88,19 +87,20 @@ public final class MessageReducer implements Reducer {
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
     if (call.kind() != Kind.ALL_REDUCE) {
-      group.run(origin, call, null, move);
+      group.run(origin, call, move);
       return;
     }
     synchronized (group) {
       NodesRendezvous nodes = device instanceof HostDevice ? group.arrivals().overNodes() : null;
-      if (nodes != null && nodes.canSum() && origin == Origin.SYNC && sums(nodes).fits(call.in())) {
+      boolean canSum = nodes != null && nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
+      if (canSum && sums(nodes).fits(call.in())) {
         summed.begin(call.in(), call.op());
-        group.run(origin, call, null, takeSums);
+        group.run(origin, call, takeSums);
       } else if (nodes != null && gathered(nodes).fits(call.in())) {
         gathered.begin(call.in());
-        group.run(origin, call, null, addGathered);
+        group.run(origin, call, addGathered);
       } else {
-        group.run(origin, call, load(call), move);
+        group.run(origin, call, move);
       }
     }
   }
@@ -170,18 +170,6 @@ public final class MessageReducer implements Reducer {
       gathered.finish(call.op());
     } else {
       move(call);
-    }
-  }
-
-  /** The payload to send with an all-reduce, or null. */
-  private InlinePayload load(CollectiveCall call) {
-    if (group.isBroken() || !(plans.get(call) instanceof AllReducePlan plan)) {
-      return null;
-    }
-    try {
-      return plan.load(call.in());
-    } catch (RuntimeException | Error e) {
-      throw group.broken("the call failed before it began: " + e, e);
     }
   }
 
