@@ -43,10 +43,12 @@ public final class MessageReducer implements Reducer {
   private final List<DeviceBuffer> outgrown =
       new ArrayList<>(); // messages of older plans use these
   private final PlanCache<Plan> plans;
+  private final PlanCache<CarriedTransfer> carried;
   private final Consumer<CollectiveCall> move = this::move;
   private final Consumer<CollectiveCall> addGathered = this::addGathered;
   private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
   private final Consumer<CollectiveCall> takeSums = this::takeSums;
+  private final Consumer<CollectiveCall> runCarried = this::runCarried;
   private final List<TransferPlan> moves = new ArrayList<>(); // of the last round of messages
   private GatheredSums gathered; // null until needed
   private NodeSums summed; // null until needed
@@ -72,6 +74,7 @@ public final class MessageReducer implements Reducer {
     this.device = device;
     this.chunkBytes = chunkBytes;
     this.plans = new PlanCache<>(group);
+    carried = new PlanCache<>(group);
   }
 
   @Override
@@ -86,22 +89,61 @@ public final class MessageReducer implements Reducer {
 
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
-    if (call.kind() != Kind.ALL_REDUCE) {
-      group.run(origin, call, move);
-      return;
-    }
     synchronized (group) {
-      NodesRendezvous nodes = device instanceof HostDevice ? group.arrivals().overNodes() : null;
-      boolean canSum = nodes != null && nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
-      if (canSum && sums(nodes).fits(call.in())) {
-        summed.begin(call.in(), call.op());
-        group.run(origin, call, takeSums);
-      } else if (nodes != null && gathered(nodes).fits(call.in())) {
-        gathered.begin(call.in());
-        group.run(origin, call, addGathered);
+      NodesRendezvous nodes =
+          device instanceof HostDevice && !call.kind().isMessage()
+              ? group.arrivals().overNodes()
+              : null;
+      if (nodes == null) {
+        group.run(origin, call, move);
+      } else if (call.kind() == Kind.ALL_REDUCE) {
+        allReduce(origin, call, nodes);
+      } else if (origin == Origin.SYNC && isCarried(call, nodes)) {
+        nodes.carry(carried(call, nodes));
+        group.run(origin, call, runCarried);
       } else {
         group.run(origin, call, move);
       }
+    }
+  }
+
+  private void allReduce(Origin origin, CollectiveCall call, NodesRendezvous nodes) {
+    boolean canSum = nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
+    if (canSum && sums(nodes).fits(call.in())) {
+      summed.begin(call.in(), call.op());
+      group.run(origin, call, takeSums);
+    } else if (gathered(nodes).fits(call.in())) {
+      gathered.begin(call.in());
+      group.run(origin, call, addGathered);
+    } else {
+      group.run(origin, call, move);
+    }
+  }
+
+  /** Whether the inputs travel with the calls; the same on all ranks whose calls match. */
+  private boolean isCarried(CollectiveCall call, NodesRendezvous nodes) {
+    long bytes = CarriedTransfer.bytes(call, group.size());
+    return bytes > 0 && bytes <= nodes.calls().payloadBytes();
+  }
+
+  private CarriedTransfer carried(CollectiveCall call, NodesRendezvous nodes) {
+    CarriedTransfer plan = carried.get(call);
+    if (plan == null) {
+      plan =
+          new CarriedTransfer(
+              (HostDevice) device, nodes.calls()::payload, call, group.rank(), group.size());
+      carried.put(call, plan);
+    }
+    return plan;
+  }
+
+  private void runCarried(CollectiveCall call) {
+    NodesRendezvous nodes = group.arrivals().overNodes();
+    CarriedTransfer plan = carried(call, nodes);
+    if (nodes.haveAllCarried(plan.bytes())) {
+      plan.run(nodes.slot(), call.op());
+    } else {
+      move(call);
     }
   }
 
@@ -279,7 +321,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, gathered, summed);
+      Resources.closeAll(plans, carried, gathered, summed);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);

@@ -11,7 +11,8 @@
  * org.gradientsync.core.collectives.messages.RunMessages} makes messages of runs of elements. On
  * several nodes, {@link org.gradientsync.core.collectives.messages.GatheredSums} adds small
  * contributions that travel with the calls themselves, and {@link
- * org.gradientsync.core.collectives.messages.NodeSums} sums of them that do so in any order.
+ * org.gradientsync.core.collectives.messages.NodeSums} sums of them that do so in any order; {@link
+ * org.gradientsync.core.collectives.messages.CarriedTransfer} does other small collectives.
  *
  * <p>{@link org.gradientsync.core.collectives.messages.GroupCommunicator} is the communicator of
  * every backend: the same plans and exchanges on small amounts of host memory.

@@ -6,6 +6,8 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.collectives.ForwardingReducer;
+import org.gradientsync.core.collectives.messages.BlockReads;
+import org.gradientsync.core.collectives.messages.CarriedTransfer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.group.ProcessGroup;
@@ -33,6 +35,14 @@ import org.gradientsync.spi.Resources;
  * inputs, and small buffers to all-reduce, travel with the calls.
  */
 public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer> {
+  /**
+   * An all-reduce is carried up to this size. Each rank then adds all elements, and not only those
+   * of its shard, which saves two waits for the others.
+   */
+  private static final int MAX_REDUCED = 2 << 10;
+
+  private static final int MAX_REDUCED_OF_ALL = 16 << 10;
+
   private final String name;
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
@@ -69,8 +79,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   }
 
   /** What to read from the ranks' inputs, valid while those stay in place. */
-  private record Transfer(NodeBuffers.Mapped inputs, SharedTransferPlan plan)
-      implements AutoCloseable {
+  private record Transfer(NodeBuffers.Mapped inputs, BlockReads plan) implements AutoCloseable {
     @Override
     public void close() {
       inputs.close();
@@ -113,16 +122,21 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     }
   }
 
-  /** Whether the inputs travel with the calls. */
+  /** Whether the inputs travel with the calls; the same on all ranks whose calls match. */
   private boolean isCarried(CollectiveCall call) {
     int size = group.size();
-    return size > 1 && call.blockCount(size) > 0 && CarriedTransfer.fits(call, size);
+    long bytes = CarriedTransfer.bytes(call, size);
+    boolean small =
+        call.kind() == Kind.ALL_REDUCE
+            ? bytes <= MAX_REDUCED && bytes * size <= MAX_REDUCED_OF_ALL
+            : bytes <= SharedMemoryRendezvous.PAYLOAD_BYTES;
+    return size > 1 && bytes > 0 && small;
   }
 
   private CarriedTransfer carried(CollectiveCall call) {
     CarriedTransfer plan = carried.get(call);
     if (plan == null) {
-      plan = new CarriedTransfer(device, rendezvous, call, group.rank(), group.size());
+      plan = new CarriedTransfer(device, rendezvous::payload, call, group.rank(), group.size());
       carried.put(call, plan);
     }
     return plan;
@@ -169,8 +183,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
       long count = call.blockCount(size) * call.kind().inputBlocks(size);
       NodeBuffers.Mapped inputs =
           buffers.map((HostBuffer) call.in(), call.buffer().type(), count, size);
-      transfer =
-          new Transfer(inputs, new SharedTransferPlan(device, inputs.all(), call, group.rank()));
+      transfer = new Transfer(inputs, new BlockReads(device, inputs.all(), call, group.rank()));
       transfers.put(call, transfer);
     }
     return transfer;

@@ -3,13 +3,14 @@
  *
  * <p>{@link org.gradientsync.core.collectives.shared.SharedMemoryReducer} reduces its shard
  * straight from all ranks' buffers, and copies the other shards from their owners. {@link
- * org.gradientsync.core.collectives.shared.SharedTransferPlan} does the same for collectives with
- * an input and an output.
+ * org.gradientsync.core.collectives.messages.BlockReads} does the same for collectives with an
+ * input and an output. What is small travels with the calls, in a {@link
+ * org.gradientsync.core.collectives.messages.CarriedTransfer}.
  *
  * <p>{@link org.gradientsync.core.collectives.shared.NodeBuffers} maps the others' buffers once,
  * and {@link org.gradientsync.core.collectives.shared.NodeMates} knows which ranks of a group share
- * the node. A buffer that is not in a shared file, because the program allocated it, goes by a
- * {@link org.gradientsync.core.collectives.shared.CarriedTransfer} or by messages.
+ * the node. A larger buffer that is not in a shared file, because the program allocated it, goes by
+ * messages.
  *
  * <p>{@link org.gradientsync.core.collectives.shared.SharedMemoryReducerProvider} provides it where
  * all ranks can map each other's files.

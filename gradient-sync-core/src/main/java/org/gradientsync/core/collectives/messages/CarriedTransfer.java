@@ -1,70 +1,54 @@
-package org.gradientsync.core.collectives.shared;
+package org.gradientsync.core.collectives.messages;
 
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.Rendezvous;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
  * A collective whose inputs are so small that they travel with the calls of the rendezvous. No rank
  * reads another one's buffers, so none waits at the end until the others have read its own.
  */
-final class CarriedTransfer implements Rendezvous.Payload, AutoCloseable {
-  /**
-   * An all-reduce is carried up to this size. Each rank then adds all elements, and not only those
-   * of its shard, which saves two waits for the others.
-   */
-  private static final int MAX_REDUCED = 2 << 10;
-
-  private static final int MAX_REDUCED_OF_ALL = 16 << 10;
+public final class CarriedTransfer implements Rendezvous.Payload, AutoCloseable {
+  /** Where the inputs are that travel with the calls of a slot. */
+  public interface Memory {
+    ByteBuffer of(int peer, int slot);
+  }
 
   private final HostBuffer in; // or null
   private final int rank;
   private final int bytes;
   private final HostBuffer[][] inputs; // by slot and rank: what the calls carry
-  private final SharedTransferPlan[] plans; // by slot
+  private final BlockReads[] plans; // by slot
 
-  CarriedTransfer(
-      HostDevice device,
-      SharedMemoryRendezvous rendezvous,
-      CollectiveCall call,
-      int rank,
-      int size) {
+  public CarriedTransfer(
+      HostDevice device, Memory memory, CollectiveCall call, int rank, int size) {
     this.in = (HostBuffer) call.in();
     this.rank = rank;
     DataType type = call.buffer().type();
     bytes = (int) bytes(call, size);
     inputs = new HostBuffer[Rendezvous.SLOTS][size];
-    plans = new SharedTransferPlan[inputs.length];
+    plans = new BlockReads[inputs.length];
     for (int slot = 0; slot < inputs.length; slot++) {
       for (int peer = 0; peer < size; peer++) {
         inputs[slot][peer] =
             (HostBuffer)
                 device.wrap(
-                    type,
-                    rendezvous.payload(peer, slot).slice(0, bytes).order(ByteOrder.nativeOrder()));
+                    type, memory.of(peer, slot).slice(0, bytes).order(ByteOrder.nativeOrder()));
       }
       HostBuffer[] read = inputs[slot].clone();
       read[rank] = in; // which may be in place
-      plans[slot] = new SharedTransferPlan(device, read, call, rank);
+      plans[slot] = new BlockReads(device, read, call, rank);
     }
   }
 
-  /** Whether the inputs fit; the same on all ranks whose calls match. */
-  static boolean fits(CollectiveCall call, int size) {
-    long bytes = bytes(call, size);
-    return call.kind() == Kind.ALL_REDUCE
-        ? bytes <= MAX_REDUCED && bytes * size <= MAX_REDUCED_OF_ALL
-        : bytes <= SharedMemoryRendezvous.PAYLOAD_BYTES;
-  }
-
-  private static long bytes(CollectiveCall call, int size) {
+  /** The size of a rank's input; the same on all ranks whose calls match. */
+  public static long bytes(CollectiveCall call, int size) {
     long count = call.blockCount(size) * call.kind().inputBlocks(size);
     return count * call.buffer().type().sizeInBytes();
   }
@@ -82,7 +66,7 @@ final class CarriedTransfer implements Rendezvous.Payload, AutoCloseable {
   }
 
   /** Runs after the rendezvous. */
-  void run(int slot, ReduceOp op) {
+  public void run(int slot, ReduceOp op) {
     plans[slot].run(op);
   }
 

@@ -1,4 +1,4 @@
-package org.gradientsync.core.collectives.shared;
+package org.gradientsync.core.collectives.messages;
 
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
@@ -7,10 +7,10 @@ import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
- * What one rank reads from the ranks' inputs in a collective over shared memory: blocks to copy, or
- * blocks to reduce.
+ * What one rank reads from the ranks' inputs in a collective, where it has them all in memory:
+ * blocks to copy, or blocks to reduce.
  */
-final class SharedTransferPlan {
+public final class BlockReads {
   private final HostDevice device;
   private final boolean reduces;
   private final int rank;
@@ -20,7 +20,7 @@ final class SharedTransferPlan {
   /**
    * @param inputs the inputs by rank
    */
-  SharedTransferPlan(HostDevice device, HostBuffer[] inputs, CollectiveCall call, int rank) {
+  public BlockReads(HostDevice device, HostBuffer[] inputs, CollectiveCall call, int rank) {
     this.device = device;
     this.rank = rank;
     Kind kind = call.kind();
@@ -34,7 +34,7 @@ final class SharedTransferPlan {
     }
     long count = out.count() / kind.outputBlocks(size);
     for (int peer = 0; peer < size; peer++) {
-      if (!kind.hasInput(peer, call.root())) {
+      if (!kind.hasInput(peer, call.root()) || kind == Kind.BROADCAST && peer != call.root()) {
         continue;
       }
       long first = kind.inputBlocks(size) > 1 ? rank * count : 0;
@@ -48,7 +48,7 @@ final class SharedTransferPlan {
   }
 
   /** Reads from all ranks, each rank from another one first. */
-  void run(ReduceOp op) {
+  public void run(ReduceOp op) {
     if (reduces) {
       if (targets[0] != null) {
         device.reduce(sources, targets[0], op);
