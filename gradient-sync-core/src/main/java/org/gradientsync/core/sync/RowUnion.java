@@ -49,7 +49,7 @@ final class RowUnion {
     long last = END;
     for (int i = 0; i < count; i++) {
       int place = (int) keys[i] & ((1 << placeBits) - 1);
-      long index = indices[place];
+      long index = indices[place] < 0 ? END - 1 : indices[place]; // if changed: no row, and sorted
       table[i] = place;
       if (index != last) {
         own[distinct] = index;

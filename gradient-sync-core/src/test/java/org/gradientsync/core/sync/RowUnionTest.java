@@ -16,7 +16,7 @@ class RowUnionTest {
     Arrays.setAll(unions, RowUnion::new);
     SplittableRandom random = new SplittableRandom(1);
     for (long tableRows : new long[] {1, 7, 300, 30_000_000, 1L << 40, Long.MAX_VALUE}) {
-      for (int most : new int[] {1, 5, 400, 20_000, 2}) {
+      for (int most : new int[] {1, 5, 400, 3_000, 2}) {
         for (int ranks = 1; ranks <= 6; ranks++) {
           long[][] indices = new long[ranks][];
           for (int rank = 0; rank < ranks; rank++) {
@@ -29,6 +29,15 @@ class RowUnionTest {
         }
       }
     }
+  }
+
+  @Test
+  void numbersThatTheProgramHasMadeNegativeAreNoRows() {
+    RowUnion union = new RowUnion(1);
+    union.begin(3);
+    long[] own = union.sort(new long[] {3, -9, 5, -1});
+    assertArrayEquals(new long[] {3, 5, Long.MAX_VALUE - 1}, Arrays.copyOf(own, union.distinct()));
+    assertArrayEquals(Arrays.copyOf(own, 3), union.find());
   }
 
   private static void requireFound(RowUnion union, long[][] ranks, int rank) {
