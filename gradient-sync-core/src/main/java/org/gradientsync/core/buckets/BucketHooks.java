@@ -3,6 +3,7 @@ package org.gradientsync.core.buckets;
 import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.spi.Resources;
 
 /** The program's hook, and the sync for its own calls, which has all ranks. */
@@ -27,19 +28,20 @@ final class BucketHooks implements AutoCloseable {
     try {
       hook.average(bucket);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, own); // otherwise other ranks would wait in it for this rank
-      if (e instanceof GradientSyncException || e instanceof Error) {
-        throw e;
-      }
-      throw new GradientSyncException(
+      String what =
           "the hook of the buckets has thrown: bucket="
               + bucket.index()
               + ", rank="
               + sync.rank()
               + ", error="
-              + e
-              + "; close the buckets and the sync",
-          e);
+              + e;
+      // Otherwise other ranks would wait in it for this rank.
+      GroupCommunicator communicator = ((BucketSync) own).ownCommunicator();
+      Resources.closeAllAfter(e, () -> communicator.giveUp(what, e), own);
+      if (e instanceof GradientSyncException || e instanceof Error) {
+        throw e;
+      }
+      throw new GradientSyncException(what + "; close the buckets and the sync", e);
     }
   }
 

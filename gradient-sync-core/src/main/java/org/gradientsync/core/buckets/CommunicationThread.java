@@ -114,7 +114,7 @@ public final class CommunicationThread implements AutoCloseable {
 
   private IllegalStateException broken() {
     return new IllegalStateException(
-        "sync is broken by an earlier failure in gradient buckets, rank="
+        "sync is broken by an earlier failure in the background, rank="
             + rank
             + ": "
             + endOfAll.getMessage(),

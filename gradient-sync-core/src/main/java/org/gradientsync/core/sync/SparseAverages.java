@@ -7,8 +7,11 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.SparseRows;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.NodeIdentity;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -19,7 +22,7 @@ import org.gradientsync.spi.Resources;
  * of these. So each element has the bits that it has in the average of the whole table.
  */
 final class SparseAverages implements AutoCloseable {
-  private static final int HEADER = 3; // the size of the table, and the number of a rank's rows
+  private static final int HEADER = 3; // the size of the table, and the number of a rank's indices
   private static final int MOST_TOGETHER = 1 << 17; // indices of all ranks in one call
 
   private final GradientSync sync;
@@ -29,9 +32,11 @@ final class SparseAverages implements AutoCloseable {
   private final KeptBuffers given;
   private final KeptBuffers tables;
   private final KeptBuffers sums;
-  private final RowUnion rows = new RowUnion();
-  private long[] sent = new long[HEADER];
-  private long[] received;
+  private final RowUnion rows;
+  private final LongBuffer[][] blocks; // by slot and rank: a header and indices
+  private LongBuffer sent; // a block, or null if the ranks write to memory of the node
+  private LongBuffer received; // all blocks, or null as above
+  private int slot; // where this rank writes next
 
   /** How many indices travel with the header; the same on all ranks. */
   private int room;
@@ -44,7 +49,9 @@ final class SparseAverages implements AutoCloseable {
     given = new KeptBuffers(sync, DataType.FLOAT32);
     tables = new KeptBuffers(sync, DataType.INT32);
     sums = new KeptBuffers(sync, DataType.FLOAT32);
-    received = new long[HEADER * communicator.size()];
+    rows = new RowUnion(communicator.size());
+    blocks = new LongBuffer[2][communicator.size()];
+    useMessages();
   }
 
   /**
@@ -58,8 +65,7 @@ final class SparseAverages implements AutoCloseable {
     communicator.compose(Origin.AVERAGE_ROWS, () -> all[0] = exchange(own));
     long[] union = all[0];
     int count = own.indices().length;
-    long most = Math.max((long) union.length * width, (long) count + union.length + 1);
-    if (most > Integer.MAX_VALUE - 8) {
+    if ((long) union.length * width > Integer.MAX_VALUE - 8) { // on all ranks
       throw new IllegalArgumentException(
           "the rows of all ranks do not fit an array: rows="
               + union.length
@@ -111,69 +117,95 @@ final class SparseAverages implements AutoCloseable {
    * before had room for; otherwise one more for each rank that has some.
    */
   private long[] exchange(SparseRows own) {
-    int block = HEADER + room;
-    int count = own.indices().length;
-    sent[0] = own.tableRows();
-    sent[1] = own.width();
-    sent[2] = count;
-    System.arraycopy(own.indices(), 0, sent, HEADER, count <= room ? count : 0);
-    communicator.allGather(LongBuffer.wrap(sent), LongBuffer.wrap(received));
+    int rank = communicator.rank();
+    long[] indices = rows.sort(own.indices());
+    int count = rows.distinct();
+    LongBuffer mine = received == null ? blocks[slot][rank] : sent;
+    mine.put(0, own.tableRows()).put(1, own.width()).put(2, count);
+    mine.put(HEADER, indices, 0, count <= room ? count : 0);
+    LongBuffer[] all = gather();
     int total = 0;
     int most = 0;
-    for (int at = 0; at < received.length; at += block) {
-      if (received[at] != own.tableRows() || received[at + 1] != own.width()) {
-        throw different(block);
+    for (LongBuffer block : all) {
+      if (block.get(0) != own.tableRows() || block.get(1) != own.width()) {
+        throw different(all);
       }
-      total = Math.addExact(total, (int) received[at + 2]);
-      most = Math.max(most, (int) received[at + 2]);
+      total = Math.addExact(total, (int) block.get(2));
+      most = Math.max(most, (int) block.get(2));
     }
     rows.begin(total);
-    if (most <= room) {
-      for (int at = 0; at < received.length; at += block) {
-        rows.add(at + HEADER, (int) received[at + 2]);
+    for (int peer = 0; peer < all.length; peer++) {
+      int some = (int) all[peer].get(2);
+      LongBuffer list = peer == rank ? LongBuffer.wrap(indices, 0, some) : rows.add(some);
+      if (most > room && some > 0) {
+        communicator.broadcast(list, peer);
+      } else if (peer != rank) {
+        list.put(list.position(), all[peer], HEADER, some);
       }
-      return rows.find(received, communicator.rank() * block + HEADER, count);
     }
-    long[] all = new long[total];
-    int first = 0;
-    int mine = 0;
-    for (int rank = 0; rank < communicator.size(); rank++) {
-      int some = (int) received[rank * block + 2];
-      if (rank == communicator.rank()) {
-        mine = first;
-        System.arraycopy(own.indices(), 0, all, first, some);
-      }
-      if (some > 0) {
-        communicator.broadcast(LongBuffer.wrap(all, first, some), rank);
-      }
-      first += some;
-    }
-    if (most <= MOST_TOGETHER / communicator.size()) {
+    if (most > room && most <= MOST_TOGETHER / all.length) {
       makeRoom(most);
     }
-    rows.add(0, total);
-    return rows.find(all, mine, count);
+    return rows.find();
+  }
+
+  /** All ranks' blocks, valid until the next call but one. */
+  private LongBuffer[] gather() {
+    if (received != null) {
+      communicator.allGather(sent, received);
+      return blocks[0];
+    }
+    // A rank writes to a slot again after the next call, for which the others come when they have
+    // read it.
+    communicator.barrier(Origin.AVERAGE_ROWS);
+    slot = 1 - slot;
+    return blocks[1 - slot];
   }
 
   /** Lets as many indices, and some more, travel with the header from now on. */
   private void makeRoom(int count) {
-    room = Math.min(count + count / 4, MOST_TOGETHER / communicator.size());
-    sent = new long[HEADER + room];
-    received = new long[sent.length * communicator.size()];
+    int size = communicator.size();
+    room = Math.min(count + count / 4, MOST_TOGETHER / size);
+    int block = HEADER + room;
+    if (NodeMemory.isPossible(communicator) && NodeIdentity.canShareMemory().usable()) {
+      try {
+        NodeMemory memory = NodeMemory.share(communicator, 2 * block * Long.BYTES);
+        for (int peer = 0; peer < size; peer++) {
+          LongBuffer both = memory.of(peer).asLongBuffer();
+          blocks[0][peer] = both.slice(0, block);
+          blocks[1][peer] = both.slice(block, block);
+        }
+        sent = null;
+        received = null;
+        return;
+      } catch (UnavailableException e) {
+        // on all ranks; messages always work
+      }
+    }
+    useMessages();
   }
 
-  private MismatchedCallException different(int block) {
+  private void useMessages() {
+    int block = HEADER + room;
+    sent = LongBuffer.allocate(block);
+    received = LongBuffer.allocate(block * blocks[0].length);
+    for (int peer = 0; peer < blocks[0].length; peer++) {
+      blocks[0][peer] = received.slice(peer * block, block);
+    }
+  }
+
+  private MismatchedCallException different(LongBuffer[] all) {
     StringBuilder text =
         new StringBuilder("the ranks average rows of different tables, rank=")
             .append(communicator.rank())
             .append(':');
-    for (int peer = 0; peer < communicator.size(); peer++) {
+    for (int peer = 0; peer < all.length; peer++) {
       text.append("\n  rank ")
           .append(peer)
           .append(": tableRows=")
-          .append(received[peer * block])
+          .append(all[peer].get(0))
           .append(", width=")
-          .append(received[peer * block + 1]);
+          .append(all[peer].get(1));
     }
     return new MismatchedCallException(text.toString());
   }

@@ -109,7 +109,7 @@ class CommunicationThreadTest {
     Exception e = assertThrows(IllegalStateException.class, call::run);
     assertSame(cause, e.getCause());
     assertEquals(
-        "sync is broken by an earlier failure in gradient buckets, rank=3: " + cause.getMessage(),
+        "sync is broken by an earlier failure in the background, rank=3: " + cause.getMessage(),
         e.getMessage());
   }
 

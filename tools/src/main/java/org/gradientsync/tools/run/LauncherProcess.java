@@ -15,7 +15,7 @@ import org.gradientsync.tools.program.ChildProcess;
 
 /** Runs a plan to its end. If this process is ended, it ends the job, too. */
 final class LauncherProcess {
-  private static final long PATIENCE_SECONDS = 10;
+  private static final long PATIENCE_SECONDS = RanksAsProcesses.PATIENCE_SECONDS + 2;
 
   /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
   private static final long SIGNALS_APART_SECONDS = 1;
@@ -128,7 +128,7 @@ final class LauncherProcess {
     if (running == null || !running.isAlive()) {
       return;
     }
-    running.destroy();
+    running.toHandle().destroy(); // Process.destroy would drop what it still prints
     try {
       if (!running.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
         running.descendants().forEach(ProcessHandle::destroyForcibly);

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.core.backend.Signals;
@@ -43,7 +44,10 @@ public final class RanksAsProcesses {
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
-  private static final long PATIENCE_SECONDS = 10;
+
+  /** How long ranks have after a signal, for example to save. */
+  static final long PATIENCE_SECONDS = 10;
+
   private static final int TERMINATED = 128 + 15;
 
   /**
@@ -70,7 +74,7 @@ public final class RanksAsProcesses {
   private boolean hasInput; // of which rank 0 reads
   private final List<Process> processes = new ArrayList<>();
   private final Map<Process, Started> started = new ConcurrentHashMap<>();
-  private final List<Thread> outputs = new ArrayList<>();
+  private final List<Thread> outputs = new CopyOnWriteArrayList<>();
 
   /**
    * The ranks of a node.
@@ -157,9 +161,6 @@ public final class RanksAsProcesses {
     }
     int failure = elastic ? awaitElastic(ended) : await(ended);
     end();
-    for (Thread output : outputs) {
-      output.join(TimeUnit.SECONDS.toMillis(2)); // what a rank has left behind may keep it open
-    }
     return failure;
   }
 
@@ -310,16 +311,20 @@ public final class RanksAsProcesses {
   /** Ends the ranks that run, by SIGTERM at first. */
   private void end() {
     ending = true;
-    running().forEach(Process::destroy);
+    running().forEach(process -> process.toHandle().destroy()); // keeps what it still prints
     long start = System.nanoTime();
     try {
       while (!running().isEmpty()
           && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
         Thread.sleep(20);
       }
+      running().forEach(Process::destroyForcibly);
+      for (Thread output : outputs) {
+        output.join(TimeUnit.SECONDS.toMillis(2)); // what a rank has left behind may keep it open
+      }
     } catch (InterruptedException e) {
+      running().forEach(Process::destroyForcibly);
       Thread.currentThread().interrupt();
     }
-    running().forEach(Process::destroyForcibly);
   }
 }

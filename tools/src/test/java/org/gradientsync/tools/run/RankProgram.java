@@ -13,7 +13,8 @@ public final class RankProgram {
    * Runs one rank.
    *
    * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
-   *     {@code mislead}: all say what launchers say, and fail
+   *     {@code save}: these also take a while to end, {@code mislead}: all say what launchers say,
+   *     and fail
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
@@ -21,8 +22,20 @@ public final class RankProgram {
     if (args[0].equals("fail") && sync.rank() == 1) {
       Runtime.getRuntime().halt(FAILED);
     }
-    Thread.sleep(args[0].equals("wait") ? 60_000 : 0);
+    if (args[0].equals("save")) {
+      Runtime.getRuntime().addShutdownHook(new Thread(RankProgram::save));
+    }
+    Thread.sleep(args[0].equals("wait") || args[0].equals("save") ? 60_000 : 0);
     sync.barrier();
+  }
+
+  private static void save() {
+    try {
+      Thread.sleep(300); // less than mpirun leaves
+      System.out.println("has saved");
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /** The part that ranks as threads run, too. */

@@ -324,6 +324,25 @@ class RunIT {
         0, new ProcessBuilder("kill", "-" + signal, "--", target).start().waitFor(), target);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"mpi", "tcp"})
+  void ranksCanSaveAfterASignalAndSaySo(String launcher) throws Exception {
+    List<String> options = List.of("--launcher", "tcp");
+    if (launcher.equals("mpi")) {
+      InstalledLauncher.require("mpirun");
+      options = List.of("--oversubscribe");
+    }
+    Process process = start(List.of(), options, "save");
+    while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
+      Thread.sleep(20);
+    }
+    Thread.sleep(200); // the hook is there
+    kill("TERM", Long.toString(process.pid()));
+    String text = end(process);
+    assertEquals(143, process.exitValue(), text);
+    assertEquals(2, text.lines().filter(line -> line.contains("has saved")).count(), text);
+  }
+
   @Test
   void theLauncherGetsTheSignalsOfTheUser() throws Exception {
     Path launcher =

@@ -124,6 +124,15 @@ public final class GroupCommunicator implements Communicator {
         origin, Kind.BARRIER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT, () -> {});
   }
 
+  /** Breaks the group, if it is not broken yet: calls of the other ranks throw and say why. */
+  public void giveUp(String why, Throwable cause) {
+    synchronized (group) {
+      if (!group.isBroken()) {
+        group.broken(why, cause);
+      }
+    }
+  }
+
   @Override
   public void allReduce(Buffer data, DataType type, ReduceOp op) {
     requireWritable(data, "data");
