@@ -15,6 +15,33 @@ import org.gradientsync.ReduceOp;
  * conversions, which have their own tests, are shared with the library.
  */
 public final class Numbers {
+  private static final float[] SPECIAL_FLOATS = {
+    0f,
+    -0f,
+    Float.NaN,
+    Float.POSITIVE_INFINITY,
+    Float.NEGATIVE_INFINITY,
+    Float.MIN_VALUE,
+    -Float.MIN_VALUE,
+    Float.MAX_VALUE,
+    Float.MIN_NORMAL,
+    65504f,
+    6e-8f,
+    Float.intBitsToFloat(0xffc12345)
+  };
+
+  private static final double[] SPECIAL_DOUBLES = {
+    0,
+    -0.0,
+    Double.NaN,
+    Double.POSITIVE_INFINITY,
+    Double.NEGATIVE_INFINITY,
+    Double.MIN_VALUE,
+    Double.MAX_VALUE,
+    -Double.MIN_NORMAL,
+    Double.longBitsToDouble(0xfff8000000012345L)
+  };
+
   private Numbers() {}
 
   /**
@@ -91,11 +118,7 @@ public final class Numbers {
    * @return direct memory in native byte order
    */
   public static ByteBuffer of(DataType type, int rank, long first, int count) {
-    ByteBuffer memory = memory(type, count);
-    for (int i = 0; i < count; i++) {
-      put(memory, type, i, bits(type, rank, first + i));
-    }
-    return memory;
+    return Elements.of(type, rank).copy(first, count);
   }
 
   /**
@@ -109,11 +132,7 @@ public final class Numbers {
    * @return direct memory in native byte order
    */
   public static ByteBuffer reduced(DataType type, ReduceOp op, int ranks, long first, int count) {
-    ByteBuffer memory = memory(type, count);
-    for (int i = 0; i < count; i++) {
-      put(memory, type, i, reduced(type, op, ranks, first + i));
-    }
-    return memory;
+    return Elements.reduced(type, op, ranks).copy(first, count);
   }
 
   /**
@@ -175,7 +194,7 @@ public final class Numbers {
     };
   }
 
-  private static void put(ByteBuffer memory, DataType type, int index, long bits) {
+  static void put(ByteBuffer memory, DataType type, int index, long bits) {
     switch (type.sizeInBytes()) {
       case 2 -> memory.putShort(index * 2, (short) bits);
       case 4 -> memory.putInt(index * 4, (int) bits);
@@ -183,7 +202,7 @@ public final class Numbers {
     }
   }
 
-  private static long get(ByteBuffer memory, DataType type, int index) {
+  static long get(ByteBuffer memory, DataType type, int index) {
     return switch (type.sizeInBytes()) {
       case 2 -> memory.getShort(index * 2);
       case 4 -> memory.getInt(index * 4);
@@ -200,36 +219,11 @@ public final class Numbers {
   }
 
   private static float specialFloat(long hash) {
-    float[] values = {
-      0f,
-      -0f,
-      Float.NaN,
-      Float.POSITIVE_INFINITY,
-      Float.NEGATIVE_INFINITY,
-      Float.MIN_VALUE,
-      -Float.MIN_VALUE,
-      Float.MAX_VALUE,
-      Float.MIN_NORMAL,
-      65504f,
-      6e-8f,
-      Float.intBitsToFloat(0xffc12345)
-    };
-    return values[(int) Long.remainderUnsigned(hash, values.length)];
+    return SPECIAL_FLOATS[(int) Long.remainderUnsigned(hash, SPECIAL_FLOATS.length)];
   }
 
   private static double specialDouble(long hash) {
-    double[] values = {
-      0,
-      -0.0,
-      Double.NaN,
-      Double.POSITIVE_INFINITY,
-      Double.NEGATIVE_INFINITY,
-      Double.MIN_VALUE,
-      Double.MAX_VALUE,
-      -Double.MIN_NORMAL,
-      Double.longBitsToDouble(0xfff8000000012345L)
-    };
-    return values[(int) Long.remainderUnsigned(hash, values.length)];
+    return SPECIAL_DOUBLES[(int) Long.remainderUnsigned(hash, SPECIAL_DOUBLES.length)];
   }
 
   private static float toFloat(DataType type, long bits) {
