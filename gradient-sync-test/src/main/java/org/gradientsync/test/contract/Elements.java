@@ -15,8 +15,11 @@ import org.gradientsync.ReduceOp;
  * this.
  */
 final class Elements {
-  /** The number of elements that are kept of each kind at most. Those behind are computed. */
-  static final int KEPT = 1 << 19;
+  /**
+   * The number of elements after which the same ones come again, and the most that are kept of each
+   * kind. It is a prime number, so that no chunk looks like another one.
+   */
+  static final int PERIOD = (1 << 19) - 1;
 
   private static final Map<Kind, Elements> ALL = new ConcurrentHashMap<>();
 
@@ -53,11 +56,18 @@ final class Elements {
   /** Returns a copy of the elements from an index on. */
   ByteBuffer copy(long first, int count) {
     ByteBuffer copy = Numbers.memory(type, count);
-    if (first + count <= KEPT) {
-      int size = type.sizeInBytes();
-      return copy.put(0, keep((int) first + count), (int) first * size, count * size);
+    boolean few = count <= PERIOD;
+    if (few && first + count > PERIOD) {
+      compute(copy, first, 0);
+      return copy;
     }
-    compute(copy, first, 0);
+    ByteBuffer source = keep(few ? (int) first + count : PERIOD);
+    int size = type.sizeInBytes();
+    for (int done = 0, length; done < count; done += length) {
+      int from = (int) ((first + done) % PERIOD);
+      length = Math.min(count - done, PERIOD - from);
+      copy.put(done * size, source, from * size, length * size);
+    }
     return copy;
   }
 

@@ -46,7 +46,7 @@ public final class Numbers {
 
   /**
    * Returns the bits of one element in the low bytes of a long. Every eleventh element is a special
-   * value.
+   * value. After 524,287 elements the same ones come again.
    *
    * @param type the element's type
    * @param rank the rank that has it
@@ -54,11 +54,12 @@ public final class Numbers {
    * @return the bits
    */
   public static long bits(DataType type, int rank, long index) {
-    long hash = (index * 31 + rank + 1) * 0x9E3779B97F4A7C15L;
+    int place = (int) (index % Elements.PERIOD);
+    long hash = (place * 31L + rank + 1) * 0x9E3779B97F4A7C15L;
     hash ^= hash >>> 29;
     hash *= 0xBF58476D1CE4E5B9L;
     hash ^= hash >>> 32;
-    boolean special = index % 11 == 7;
+    boolean special = place % 11 == 7;
     return switch (type) {
       case FLOAT32 ->
           Float.floatToRawIntBits(special ? specialFloat(hash) : number(hash)) & 0xffffffffL;

@@ -171,7 +171,7 @@ final class Soak implements AutoCloseable {
 
   /** The index of the first element: behind those that are kept, which would count as a leak. */
   private static int data(SplittableRandom random) {
-    return Elements.KEPT + random.nextInt(1 << 20);
+    return Elements.PERIOD + random.nextInt(1 << 20);
   }
 
   private static ReduceOp op(SplittableRandom random, DataType type) {
