@@ -15,8 +15,14 @@ import java.util.List;
  *
  * <p>A hook that keeps state, such as what it has not sent yet, belongs to one {@link
  * GradientBuckets} of one rank: do not share it. Calls come one at a time, in the order of the
- * buckets, but not always on the same thread. The package {@code org.gradientsync.hooks} has hooks
- * to use as they are.
+ * buckets, but not always on the same thread.
+ *
+ * <p>The buckets with a hook split a sync of their own for it, which takes the memory that its
+ * reducer needs. What the ranks tell each other with the averages, such as {@link
+ * GradientBuckets#stopRequested}, takes a small average more in each step. Averages use one
+ * communication stream.
+ *
+ * <p>The package {@code org.gradientsync.hooks} has hooks to use as they are.
  */
 @FunctionalInterface
 public interface BucketHook {

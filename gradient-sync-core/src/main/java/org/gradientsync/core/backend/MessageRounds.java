@@ -14,25 +14,34 @@ import org.gradientsync.spi.CollectiveCall;
 public final class MessageRounds {
   private MessageRounds() {}
 
-  /**
-   * The rounds, each in the order of the list.
-   *
-   * @param messages the sends and receives of this rank
-   * @return one list per round
-   */
-  public static List<List<CollectiveCall>> of(List<CollectiveCall> messages) {
+  /** All rounds. */
+  static List<List<CollectiveCall>> of(List<CollectiveCall> messages) {
     List<List<CollectiveCall>> rounds = new ArrayList<>();
-    for (CollectiveCall message : messages) {
-      int round = 0;
-      while (round < rounds.size() && hasSame(rounds.get(round), message)) {
-        round++;
-      }
-      if (round == rounds.size()) {
-        rounds.add(new ArrayList<>());
-      }
-      rounds.get(round).add(message);
+    int left = messages.size();
+    while (left > 0) {
+      List<CollectiveCall> round = new ArrayList<>();
+      fill(round, messages, rounds.size());
+      rounds.add(round);
+      left -= round.size();
     }
     return rounds;
+  }
+
+  /**
+   * Fills a list with the messages of a round, in their order. Allocates nothing if the list has
+   * room.
+   *
+   * @param round is cleared first
+   * @param messages the sends and receives of this rank
+   * @param number of the round, from 0
+   */
+  public static void fill(List<CollectiveCall> round, List<CollectiveCall> messages, int number) {
+    round.clear();
+    for (int i = 0; i < messages.size(); i++) {
+      if (sameBefore(messages, i) == number) {
+        round.add(messages.get(i));
+      }
+    }
   }
 
   /**
@@ -57,8 +66,14 @@ public final class MessageRounds {
     return ordered;
   }
 
-  private static boolean hasSame(List<CollectiveCall> round, CollectiveCall message) {
-    return round.stream()
-        .anyMatch(other -> other.peer() == message.peer() && other.sends() == message.sends());
+  /** The number of messages before one that go to or come from the same rank. */
+  private static int sameBefore(List<CollectiveCall> messages, int index) {
+    CollectiveCall message = messages.get(index);
+    int same = 0;
+    for (int i = 0; i < index; i++) {
+      CollectiveCall other = messages.get(i);
+      same += other.peer() == message.peer() && other.sends() == message.sends() ? 1 : 0;
+    }
+    return same;
   }
 }

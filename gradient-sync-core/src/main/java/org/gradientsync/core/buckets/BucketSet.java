@@ -11,7 +11,11 @@ import org.gradientsync.Stream;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
-/** The buckets of a model in one layout: their memory, and each gradient's view into it. */
+/**
+ * The buckets of a model in one layout: their memory, and each gradient's view into it. In reverse
+ * order of the parameters, the first one small, and laid out anew once: Li et al., "PyTorch
+ * Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020.
+ */
 public final class BucketSet implements AutoCloseable {
   final BucketLayout layout;
   final Bucket[] buckets;

@@ -66,7 +66,7 @@ final class BucketShard implements AutoCloseable {
       gathered = (AbstractDeviceBuffer) device.on(communication, memory);
       own =
           new GradientBuckets.Shard(
-              gradients.slice(first, count), weights.slice(first, count), pieces);
+              gradients.slice(first, count), weights.slice(first, count), List.copyOf(pieces));
       reduction =
           new CollectiveCall(
               Kind.REDUCE_SCATTER,

@@ -1,5 +1,6 @@
 package org.gradientsync.core.diagnosis;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
@@ -8,11 +9,16 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.BiConsumer;
+import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.JobLiveness;
+import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.Neighbours;
-import org.gradientsync.spi.Transport;
+import org.gradientsync.core.rendezvous.CallerThreads;
+import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,9 +51,13 @@ public final class DeadlockDetector implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
   private static final long PROBE_NANOS = 300_000_000;
 
-  private final ProbeChannel probes;
-  private final BiConsumer<Probe, Integer> receiver = this::receive; // made before any call waits
-  private final Groups groups;
+  /** The maximum number of probes that are read from a rank at a time. */
+  private static final int AT_A_TIME = 100;
+
+  private final Mailbox probes;
+  private final Function<GroupKey, WatchedGroup> groups;
+  private final CallerThreads callers;
+  private final JobLiveness liveness;
   private final int rank;
   private final int ranks;
   private final Set<LongWait> waits = new LinkedHashSet<>();
@@ -59,31 +69,24 @@ public final class DeadlockDetector implements AutoCloseable {
   private long lastId;
   private boolean closed;
 
-  /** What the detector needs to know about the open groups of this rank. */
-  public interface Groups {
-    /** The open group with this key, or null. */
-    WatchedGroup find(GroupKey key);
-
-    /** Whether one thread has made all calls of this rank. */
-    boolean hasSingleCaller();
-
-    /** Whether a rank of the job is known to receive no more messages. */
-    boolean isGone(int worldRank);
-  }
-
-  public DeadlockDetector(Transport transport, Groups groups) {
-    this.probes = new ProbeChannel(transport);
+  /** Finds the open groups of this rank by their keys; null if there is none. */
+  public DeadlockDetector(
+      GroupTransport job,
+      Function<GroupKey, WatchedGroup> groups,
+      CallerThreads callers,
+      JobLiveness liveness) {
+    this.probes = new Mailbox(job, Channel.PROBE, Probe.BYTES);
     this.groups = groups;
-    this.rank = transport.rank();
-    this.ranks = transport.size();
+    this.callers = callers;
+    this.liveness = liveness;
+    this.rank = job.rank();
+    this.ranks = job.size();
   }
 
-  /** Records that a wait is over. */
   public synchronized void leave(LongWait pending) {
     waits.remove(pending);
   }
 
-  /** Records that a communicator was closed. */
   public synchronized void forget(GroupKey key) {
     found.remove(key);
     sent.remove(key);
@@ -100,7 +103,7 @@ public final class DeadlockDetector implements AutoCloseable {
     }
     pending.id = pending.id == 0 ? ++lastId : pending.id;
     waits.add(pending);
-    probes.read(receiver);
+    readProbes();
     if (kept != null) {
       asked.add(kept);
       kept = null;
@@ -114,53 +117,75 @@ public final class DeadlockDetector implements AutoCloseable {
     long now = pending.waited();
     if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
       pending.probedAt = now;
-      ask(Probe.of(Probe.Kind.ASK), pending);
+      ask(new Probe(Probe.Kind.ASK, pending.group.key()), pending);
     }
     return found.remove(pending.group.key());
   }
 
-  private void receive(Probe probe, int from) {
-    Probe.Kind kind = probe.kind(ranks);
-    if (kind == Probe.Kind.ASK) {
-      asked.add(probe.copy(kind));
-      send(Probe.of(Probe.Kind.READ), from);
-    } else if (kind == Probe.Kind.READ) {
-      unread.clear(from);
-    } else if (kind == Probe.Kind.FOUND && groups.find(probe.group()) != null) {
-      found.put(probe.group(), probe.copy(kind));
-      WatchedGroup group = groups.find(probe.group());
-      int own = probe.indexOf(rank);
-      boolean isOnlyOne = // of the group that the rank which found the cycle knows
-          own > 0
-              && probe.group(own).equals(probe.group())
-              && !probe.group(own).equals(probe.group(0));
-      if (isOnlyOne || !Neighbours.areAll(group.size())) {
-        sendToGroup(group, probe.copy(kind));
+  private void readProbes() {
+    try {
+      for (int i = 0; i < AT_A_TIME * ranks; i++) {
+        ByteBuffer next = probes.next();
+        if (next == null) {
+          return;
+        }
+        Probe probe = Probe.decode(next, ranks);
+        if (probe != null) {
+          receive(probe);
+        }
       }
+    } catch (GradientSyncException e) {
+      log.debug("rank {} cannot hear the others", rank, e); // one may have died
+    }
+  }
+
+  private void receive(Probe probe) {
+    WatchedGroup group = groups.apply(probe.group());
+    switch (probe.kind()) {
+      case ASK -> {
+        asked.add(probe);
+        send(new Probe(Probe.Kind.READ, probe.group()), probe.sender());
+      }
+      case READ -> unread.clear(probe.sender());
+      case FOUND -> {
+        if (group != null) {
+          found(probe, group);
+        }
+      }
+    }
+  }
+
+  private void found(Probe probe, WatchedGroup group) {
+    found.put(probe.group(), probe);
+    int own = probe.indexOf(rank);
+    boolean isOnlyOne = // of the group that the rank which found the cycle knows
+        own > 0
+            && probe.waits().get(own).group().equals(probe.group())
+            && !probe.waits().get(0).group().equals(probe.group());
+    if (isOnlyOne || !Neighbours.areAll(group.size())) {
+      sendToGroup(group, probe);
     }
   }
 
   /** Whether another thread waits in the call that a probe is about. */
   private boolean isForAnother(Probe probe, LongWait pending) {
-    GroupKey key = probe.group(probe.length() - 1);
+    GroupKey key = probe.last().group();
     return !key.equals(pending.group.key())
         && waits.stream().anyMatch(other -> other.group.key().equals(key));
   }
 
   /** Handles a probe for this rank, which waits. */
   private void forward(Probe probe, LongWait pending) {
-    int last = probe.length() - 1;
-    WatchedGroup group = groups.find(probe.group(last));
+    Probe.Wait last = probe.last();
+    WatchedGroup group = groups.apply(last.group());
     if (group == null
-        || group != pending.group && !groups.hasSingleCaller()
-        || group
-            .arrivals()
-            .hasReached(probe.phase(last), probe.number(last), probe.tag(last), probe.waiting(last))
+        || group != pending.group && !callers.isSingle()
+        || group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
         || !pending.isWaiting()) {
       return;
     }
     int own = probe.indexOf(rank);
-    if (own >= 0 && probe.id(own) == pending.id) {
+    if (own >= 0 && probe.waits().get(own).id() == pending.id) {
       closeCycle(probe.from(own), pending);
     } else if (own < 0 && probe.passed() < 2L * ranks) {
       if (mayAsk(pending)) {
@@ -181,7 +206,7 @@ public final class DeadlockDetector implements AutoCloseable {
     if (probe.passed() == ranks) {
       probe.restart();
     }
-    probe.add(rank, pending);
+    probe.add(pending.toSend(rank));
     unread.set(pending.awaited(), send(probe, pending.awaited()));
   }
 
@@ -195,12 +220,10 @@ public final class DeadlockDetector implements AutoCloseable {
       return;
     }
     found.put(pending.group.key(), cycle);
-    sendToGroup(pending.group, cycle.copy(Probe.Kind.FOUND));
-    for (int i = 1; i < cycle.length(); i++) {
-      if (!cycle.group(i).equals(pending.group.key())) {
-        Probe notice = cycle.copy(Probe.Kind.FOUND);
-        notice.setGroup(cycle.group(i));
-        send(notice, cycle.waiting(i));
+    sendToGroup(pending.group, cycle);
+    for (Probe.Wait wait : cycle.waits()) {
+      if (!wait.group().equals(pending.group.key())) {
+        send(new Probe(Probe.Kind.FOUND, wait.group(), cycle), wait.waiting());
       }
     }
   }
@@ -208,10 +231,10 @@ public final class DeadlockDetector implements AutoCloseable {
   /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
   private void sendToGroup(WatchedGroup group, Probe cycle) {
     if (sent.add(group.key())) {
-      cycle.setGroup(group.key());
+      Probe notice = new Probe(Probe.Kind.FOUND, group.key(), cycle);
       for (int peer : Neighbours.of(group.rank(), group.size())) {
         if (!group.liveness().isUnreachable(peer)) {
-          send(cycle, group.ranks().worldRank(peer));
+          send(notice, group.ranks().worldRank(peer));
         }
       }
     }
@@ -219,11 +242,11 @@ public final class DeadlockDetector implements AutoCloseable {
 
   /** Skips ranks that are gone: sending to them can make MPI end this process. */
   private boolean send(Probe probe, int to) {
-    if (groups.isGone(to)) {
+    if (closed || liveness.isGone(to)) {
       return false;
     }
     try {
-      probes.send(probe, to);
+      probes.send(probe.encode(rank), to);
       return true;
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send to rank {}", rank, to, e);
@@ -231,12 +254,13 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Sends nothing from now on. */
+  /** Sends nothing from now on. Receives what has arrived, as MPI_Finalize requires. */
   @Override
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      probes.close();
+      readProbes();
+      Resources.closeAll(probes);
     }
   }
 }

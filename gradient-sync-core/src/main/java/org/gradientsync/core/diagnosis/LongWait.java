@@ -1,7 +1,10 @@
 package org.gradientsync.core.diagnosis;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.Pairs;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
@@ -36,15 +39,7 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /**
-   * Begins a wait.
-   *
-   * @param newMessage the message that ends the wait
-   * @param newPeer the rank of the group that must do its part
-   * @param newPhase what it must do
-   * @param newNumber the call: the number of the collective, or the rounds of {@link Pairs}
-   * @param newTimeouts the group's
-   */
+  /** Begins a wait in the call with a number: of the collective, or the rounds of {@link Pairs}. */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;
@@ -58,7 +53,6 @@ public final class LongWait {
     clock.restart();
   }
 
-  /** Ends the wait. */
   public void end() {
     if (id != 0) {
       detector.leave(this);
@@ -100,7 +94,6 @@ public final class LongWait {
     return timeouts;
   }
 
-  /** Whether the awaited rank has left or given up. */
   public boolean hasLeft() {
     return left;
   }
@@ -127,5 +120,12 @@ public final class LongWait {
   /** The world rank that is waited for. */
   int awaited() {
     return group.ranks().worldRank(peer);
+  }
+
+  /** This wait, to be sent to other ranks. */
+  Probe.Wait toSend(int rank) {
+    ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+    call.put(0, group.calls().log().currentBytes(), 0, CallRecord.BYTES);
+    return new Probe.Wait(rank, awaited(), group.key(), phase, number, tag, id, call);
   }
 }

@@ -81,13 +81,7 @@ public final class RankReport {
     return frames.length > 0 ? " at " + frames[0] : " has ended";
   }
 
-  /**
-   * The whole report.
-   *
-   * @param summary the first line, as {@link #summary} returns it
-   * @param calls the group's recent calls
-   * @param states the states of the device, the reducer and others
-   */
+  /** The whole report: the summary, recent calls, and the states of the device and others. */
   public static List<String> of(
       String summary, List<String> calls, List<Supplier<List<String>>> states) {
     List<String> lines = new ArrayList<>();
@@ -108,7 +102,6 @@ public final class RankReport {
     return lines;
   }
 
-  /** Adds a section with a heading. */
   private static void section(List<String> lines, String heading, List<String> part) {
     lines.add("");
     lines.add(heading + ":");
@@ -139,11 +132,8 @@ public final class RankReport {
       if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
       } else if (name.startsWith("gradientsync.")) {
-        boolean secret = name.contains("secret");
-        lines.add(
-            name
-                + "="
-                + (secret ? "(secret)" : ShownEnvironment.valueOf(System.getProperty(name))));
+        String value = ShownEnvironment.valueOf(System.getProperty(name));
+        lines.add(name + "=" + (name.contains("secret") ? "(secret)" : value));
       }
     }
     Runtime runtime = Runtime.getRuntime();
@@ -159,9 +149,7 @@ public final class RankReport {
 
   /** Users send reports to others: see {@link ShownEnvironment}. */
   static List<String> environment(Map<String, String> variables) {
-    List<String> lines = new ArrayList<>();
-    ShownEnvironment.of(variables).forEach((name, value) -> lines.add(name + "=" + value));
-    return lines;
+    return ShownEnvironment.of(variables).entrySet().stream().map(Map.Entry::toString).toList();
   }
 
   /** The version in the jar's manifest. */

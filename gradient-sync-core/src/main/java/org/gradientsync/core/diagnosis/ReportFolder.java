@@ -33,13 +33,7 @@ final class ReportFolder {
   private final List<Path> folders;
   private volatile String trouble = "";
 
-  /**
-   * Creates nothing before reports are requested.
-   *
-   * @param base the parent of the job's folder
-   * @param job random, and the same on all ranks of the job
-   * @param group random, and the same on all ranks of the group
-   */
+  /** Creates nothing before reports are requested. The numbers are random. */
   ReportFolder(Path base, long job, long group) {
     String name = PREFIX + Long.toHexString(job);
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
@@ -63,11 +57,7 @@ final class ReportFolder {
     return folders.stream().filter(ReportFolder::isThere).findFirst().orElse(null);
   }
 
-  /**
-   * Requests reports from all ranks that see the folder.
-   *
-   * @return the folder, or null if none can be created
-   */
+  /** Requests reports from all ranks that see the folder. Null if none can be created. */
   Path ask() {
     Path existing = where();
     if (existing != null) {
@@ -133,20 +123,6 @@ final class ReportFolder {
     }
   }
 
-  boolean has(int rank) {
-    Path where = where();
-    try {
-      return where != null && Files.size(where.resolve("rank-" + rank + ".txt")) > 0;
-    } catch (IOException e) {
-      return false; // there is none yet
-    }
-  }
-
-  private boolean exists(String name) {
-    Path where = where();
-    return where != null && Files.exists(where.resolve(name));
-  }
-
   /** The first line of a rank's report, or null if there is none. */
   String firstLine(int rank) {
     try (var lines = Files.lines(file(rank), StandardCharsets.UTF_8)) {
@@ -156,11 +132,7 @@ final class ReportFolder {
     }
   }
 
-  /**
-   * Writes the summary, unless a rank has written one.
-   *
-   * @return false if there is one; true also if none can be written
-   */
+  /** Writes the summary. False if there is one; true also if none can be written. */
   boolean writeSummary(List<String> lines) {
     try {
       Files.write(resolve(SUMMARY), lines, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW);
@@ -173,6 +145,7 @@ final class ReportFolder {
   }
 
   boolean hasSummary() {
-    return exists(SUMMARY);
+    Path where = where();
+    return where != null && Files.exists(where.resolve(SUMMARY));
   }
 }

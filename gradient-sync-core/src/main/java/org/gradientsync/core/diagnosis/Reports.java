@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.locks.LockSupport;
@@ -75,7 +76,6 @@ public final class Reports implements AutoCloseable {
     here = lines.byRank;
   }
 
-  /** Writes this rank's report from now on, when another rank requests it. */
   public void watch() {
     Watch.add(this);
   }
@@ -114,10 +114,9 @@ public final class Reports implements AutoCloseable {
     }
   }
 
-  /** Whether each rank has reported or died. */
   private boolean allReported() {
     return group.ranks().all().stream()
-        .allMatch(peer -> here.containsKey(peer) || folder.has(peer) || !liveness.isAlive(peer));
+        .allMatch(peer -> line(peer) != null || !liveness.isAlive(peer));
   }
 
   private boolean isSummedUp() {
@@ -127,16 +126,14 @@ public final class Reports implements AutoCloseable {
   private void sumUp(String text, Path where) {
     List<String> lines = new ArrayList<>();
     for (int peer : group.ranks().all()) {
-      lines.add("rank " + peer + " " + line(peer));
+      String none = liveness.isAlive(peer) ? NO_REPORT : died(peer);
+      lines.add("rank " + peer + " " + Objects.requireNonNullElse(line(peer), none));
     }
     if (here.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
       return; // another rank was faster
     }
-    lines.add(
-        "reports: "
-            + (where != null
-                ? where
-                : "none, because no folder can be created for them: " + folder.trouble()));
+    String none = "none, because no folder can be created for them: " + folder.trouble();
+    lines.add("reports: " + (where != null ? where : none));
     log.error(
         "{}; what each of {} ranks was doing:\n  {}",
         text,
@@ -144,15 +141,10 @@ public final class Reports implements AutoCloseable {
         String.join("\n  ", lines));
   }
 
+  /** The first line of a rank's report, or null if it has none. */
   private String line(int peer) {
     String line = here.get(peer);
-    if (line == null) {
-      line = folder.firstLine(peer);
-    }
-    if (line != null) {
-      return line;
-    }
-    return liveness.isAlive(peer) ? NO_REPORT : died(peer);
+    return line != null ? line : folder.firstLine(peer);
   }
 
   private String died(int peer) {

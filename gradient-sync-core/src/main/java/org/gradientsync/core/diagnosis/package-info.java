@@ -3,9 +3,9 @@
  *
  * <p>A rank whose wait is long has a {@link org.gradientsync.core.diagnosis.LongWait} looked at by
  * the {@link org.gradientsync.core.diagnosis.DeadlockDetector}, which sends a {@link
- * org.gradientsync.core.diagnosis.Probe} along the ranks that wait for each other over the {@link
- * org.gradientsync.core.diagnosis.ProbeChannel}. A probe that comes back proves that they wait in a
- * circle. A {@link org.gradientsync.core.diagnosis.WatchedGroup} is what it sees of a group.
+ * org.gradientsync.core.diagnosis.Probe} along the ranks that wait for each other. A probe that
+ * comes back proves that they wait in a circle. A {@link
+ * org.gradientsync.core.diagnosis.WatchedGroup} is what it sees of a group.
  *
  * <p>After a time-out each rank writes its own {@link org.gradientsync.core.diagnosis.RankReport}
  * into a {@link org.gradientsync.core.diagnosis.ReportFolder}. The folder itself is the request:

@@ -3,7 +3,6 @@ package org.gradientsync.core.group;
 import java.nio.ByteBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
-import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.RankMap;
@@ -12,7 +11,6 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -40,19 +38,12 @@ public final class CallMatcher {
     this.wait = wait;
   }
 
-  /**
-   * Meets all other ranks and compares their calls. Returns when all ranks have arrived with the
-   * same call.
-   *
-   * @param payload this rank's contributions, sent at the same time, or null
-   * @throws MismatchedCallException on every rank if the calls differ
-   * @throws RankLostException if a rank does not arrive
-   */
-  void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+  /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
+  void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     ByteBuffer record = calls.recordCollective(origin, call);
-    meet(rendezvous, record, (AbstractDeviceBuffer) call.in(), payload);
+    meet(rendezvous, record, (AbstractDeviceBuffer) call.in());
   }
 
   /** As above, for a call on host memory. */
@@ -60,43 +51,40 @@ public final class CallMatcher {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
     ByteBuffer record = calls.recordCollective(origin, kind, element, count, null, root);
-    meet(rendezvous, record, null, null);
+    meet(rendezvous, record, null);
   }
 
-  /**
-   * @param in what other ranks may read in place, or null
-   */
-  private void meet(
-      Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer in, InlinePayload payload) {
+  private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer buffer) {
     long found = notFinite;
     notFinite = -1;
-    writePlace(record, in, payload);
+    writePlace(record, buffer);
     CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
     own.put(0, record, 0, CallRecord.BYTES);
-    rendezvous.load(payload);
     rendezvous.arrive(sequence);
     awaitAll(rendezvous, sequence);
     if (found < 0 && rendezvous.areAllSame()) {
       return;
     }
-    boolean same =
-        sameNames(rendezvous, own, CallRecord.INPUT)
-            && sameNames(rendezvous, own, CallRecord.OUTPUT);
+    boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
     // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
     // each other, whether or not this rank knows its own.
+    ByteBuffer in = own;
+    ByteBuffer out = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank()) {
-        ByteBuffer call = rendezvous.call(peer);
-        same &= CallRecord.same(own, call);
-        sameEnqueued &= CallRecord.sameEnqueued(counted, call);
-        counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
-        finite &= CallRecord.notFinite(call) < 0;
-      }
+      ByteBuffer call = peer == ranks.rank() ? own : rendezvous.call(peer);
+      same &= CallRecord.same(own, call);
+      same &= CallRecord.sameName(in, call, CallRecord.INPUT);
+      same &= CallRecord.sameName(out, call, CallRecord.OUTPUT);
+      sameEnqueued &= CallRecord.sameEnqueued(counted, call);
+      finite &= CallRecord.notFinite(call) < 0;
+      in = CallRecord.hasName(in, CallRecord.INPUT) ? in : call;
+      out = CallRecord.hasName(out, CallRecord.OUTPUT) ? out : call;
+      counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
     }
     if (same && sameEnqueued && finite) {
       return;
@@ -104,25 +92,13 @@ public final class CallMatcher {
     calls.log().finished();
     int rank = ranks.rank();
     int size = ranks.size();
-    if (!sameEnqueued) { // a device waits for a call that another rank has not made
-      throw state.mismatched(CallTable.ofMismatch(rendezvous, rank, size));
+    if (same && sameEnqueued) {
+      throw new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer));
     }
-    throw same
-        ? new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, in))
-        : new MismatchedCallException(CallTable.ofMismatch(rendezvous, rank, size));
-  }
-
-  private boolean sameNames(Rendezvous rendezvous, ByteBuffer own, int which) {
-    boolean same = true;
-    ByteBuffer named = own;
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank()) {
-        ByteBuffer call = rendezvous.call(peer);
-        same &= CallRecord.sameName(named, call, which);
-        named = CallRecord.hasName(named, which) ? named : call;
-      }
-    }
-    return same;
+    String table = CallTable.ofMismatch(rendezvous, rank, size, !sameEnqueued);
+    throw sameEnqueued
+        ? new MismatchedCallException(table)
+        : state.mismatched(table); // a device waits for a call that another rank has not made
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
@@ -138,24 +114,15 @@ public final class CallMatcher {
     }
   }
 
-  /** Adds where the others find this rank's elements. */
-  private static void writePlace(
-      ByteBuffer call, AbstractDeviceBuffer buffer, InlinePayload payload) {
-    if (payload != null) {
-      CallRecord.writePlace(call, CallRecord.INLINE, 0);
-    } else if (buffer instanceof HostBuffer host) {
+  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer) {
+    if (buffer instanceof HostBuffer host) {
       CallRecord.writePlace(call, host.memoryId(), host.memoryOffset());
     } else {
       CallRecord.writePlace(call, CallRecord.NOWHERE, 0);
     }
   }
 
-  /**
-   * Records an exchange with single other ranks.
-   *
-   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
     calls.recordMessage(kind, element, count, tag);
@@ -167,14 +134,10 @@ public final class CallMatcher {
     arrivals.beginPair(destination, source, tag);
   }
 
-  /** Waits for the rank that this one sends to, until it reaches the current round. */
-  public void awaitReceiver(Message message, int peer) {
-    wait.await(message, peer, WaitPhase.SEND, arrivals.pairs().roundsSentTo(peer));
-  }
-
-  /** Waits for the rank that this one receives from, until it reaches the current round. */
-  public void awaitSender(Message message, int peer) {
-    wait.await(message, peer, WaitPhase.RECEIVE, arrivals.pairs().roundsReceivedFrom(peer));
+  /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */
+  public void awaitPair(Message message, int peer, boolean sends) {
+    WaitPhase phase = sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
+    wait.await(message, peer, phase, arrivals.pairs().rounds(peer, sends));
   }
 
   /**

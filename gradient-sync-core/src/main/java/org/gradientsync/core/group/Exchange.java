@@ -92,44 +92,21 @@ public final class Exchange {
     while (sent < sendCount || received < receiveCount) {
       int incomingCount = receive == null ? 0 : piece(receive, receiveCount - received);
       int outgoingCount = send == null ? 0 : piece(send, sendCount - sent);
-      ByteBuffer inBytes = null;
-      Message in = null;
-      Message out = null;
-      try {
-        if (incomingCount > 0) {
-          int bytes = incomingCount * HostElement.of(receive).size();
-          incoming = atLeast(incoming, bytes);
-          inBytes = part(incoming, bytes);
-          in = group.receiver(inBytes, source, channel);
+      try (Message in = receiver(receive, incomingCount, source, channel);
+          Message out = sender(send, sendFrom + sent, outgoingCount, destination, channel)) {
+        if (in != null) {
           in.start();
         }
-        if (outgoingCount > 0) {
-          int bytes = outgoingCount * HostElement.of(send).size();
-          outgoing = atLeast(outgoing, bytes);
-          ByteBuffer outBytes = part(outgoing, bytes);
-          HostBuffers.copy(
-              send, sendFrom + sent, HostElement.of(send).view(outBytes), 0, outgoingCount);
-          out = group.sender(outBytes, destination, channel);
+        if (out != null) {
           out.start();
         }
         if (in != null) {
           wait.await(in, source);
-          HostBuffers.copy(
-              HostElement.of(receive).view(inBytes),
-              0,
-              receive,
-              receiveFrom + received,
-              incomingCount);
+          Buffer arrived = HostElement.of(receive).view(incoming);
+          HostBuffers.copy(arrived, 0, receive, receiveFrom + received, incomingCount);
         }
         if (out != null) {
           wait.await(out, destination);
-        }
-      } finally {
-        if (in != null) {
-          in.close();
-        }
-        if (out != null) {
-          out.close();
         }
       }
       sent += outgoingCount;
@@ -139,6 +116,27 @@ public final class Exchange {
 
   private static int piece(Buffer data, int left) {
     return Math.min(left, PIECE_BYTES / HostElement.of(data).size());
+  }
+
+  /** Null if the count is 0. */
+  private Message receiver(Buffer data, int count, int source, int channel) {
+    if (count == 0) {
+      return null;
+    }
+    int bytes = count * HostElement.of(data).size();
+    incoming = atLeast(incoming, bytes);
+    return group.receiver(part(incoming, bytes), source, channel);
+  }
+
+  /** Null if the count is 0. */
+  private Message sender(Buffer data, int from, int count, int destination, int channel) {
+    if (count == 0) {
+      return null;
+    }
+    int bytes = count * HostElement.of(data).size();
+    outgoing = atLeast(outgoing, bytes);
+    HostBuffers.copy(data, from, HostElement.of(data).view(outgoing), 0, count);
+    return group.sender(part(outgoing, bytes), destination, channel);
   }
 
   private static ByteBuffer part(ByteBuffer memory, int bytes) {

@@ -23,16 +23,10 @@ final class GroupReport {
     this.waiting = waiting;
   }
 
-  /** Adds the state of a device, for example. */
   void add(Supplier<List<String>> state) {
     states.add(state);
   }
 
-  /**
-   * The whole report.
-   *
-   * @param why the reason, or an empty text
-   */
   List<String> of(String why) {
     List<Supplier<List<String>>> all = new ArrayList<>(states);
     all.addAll(job.statesOfOthers(group));
@@ -49,14 +43,12 @@ final class GroupReport {
     List<String> lines = new ArrayList<>();
     lines.add("");
     lines.add(
-        "communicator "
-            + group.key().context()
-            + ", rank "
-            + group.rank()
-            + " of "
-            + group.size()
-            + ": "
-            + (waits.isEmpty() ? "waits for nobody" : waits));
+        "communicator %s, rank %s of %s: %s"
+            .formatted(
+                group.key().context(),
+                group.rank(),
+                group.size(),
+                waits.isEmpty() ? "waits for nobody" : waits));
     group.calls().log().lines().forEach(line -> lines.add("  " + line));
     return lines;
   }

@@ -22,12 +22,11 @@ import org.gradientsync.spi.CollectiveCall.Kind;
  * each reserves it if it is still free there, and all release it if it was not free on every rank.
  */
 final class GroupSplit {
-  private static final int FIXED = 4; // words of a proposal before the bits
+  private static final int FIXED = 3; // words of a proposal before the bits
   private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;
   private static final int KEY = 1;
-  private static final int GENERATION = 2;
-  private static final int NUMBER = 3;
+  private static final int NUMBER = 2;
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final WatchedGroup group;
@@ -37,11 +36,6 @@ final class GroupSplit {
   private final ContextIds contexts;
   private final Origin origin;
 
-  /**
-   * Splits one group; the caller holds its lock.
-   *
-   * @param origin the user's call
-   */
   GroupSplit(WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
     this.group = group;
     this.matcher = matcher;
@@ -59,18 +53,14 @@ final class GroupSplit {
    * The subgroup that a rank joins.
    *
    * @param context the tag range
-   * @param generation distinguishes it from earlier owners of the tag range
-   * @param id random, and the same on all of its ranks
+   * @param id random, and the same on all of its ranks; distinguishes it from earlier owners of the
+   *     tag range
    * @param peers its ranks in order, by their numbers in the parent group
    * @param rank this rank's number in it
    */
-  record Part(int context, long generation, long id, int[] peers, int rank) {}
+  record Part(int context, long id, int[] peers, int rank) {}
 
-  /**
-   * Agrees on a split. See {@link org.gradientsync.Communicator#split}.
-   *
-   * @return the part that this rank joins, or null if its color is negative
-   */
+  /** The part that this rank joins, or null if its color is negative. */
   Part agree(int color, int key) {
     while (true) {
       long[] all = proposals(color, key);
@@ -94,17 +84,14 @@ final class GroupSplit {
     }
   }
 
-  /**
-   * For each rank: color, key, newest generation, a random number, and one bit for each tag range
-   * in use.
-   */
+  /** For each rank: color, key, a random number, and one bit for each tag range in use. */
   private long[] proposals(int color, int key) {
     long[] own = new long[WORDS];
     own[COLOR] = color;
     own[KEY] = key;
-    own[GENERATION] = contexts.generation();
     own[NUMBER] = RANDOM.nextLong();
-    System.arraycopy(contexts.used(), 0, own, FIXED, WORDS - FIXED);
+    long[] used = contexts.used().toLongArray();
+    System.arraycopy(used, 0, own, FIXED, used.length);
     matcher.meet(
         origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);
     long[] all = allGather(own);
@@ -142,33 +129,26 @@ final class GroupSplit {
       holder = open[peer] > open[holder] ? peer : holder;
     }
     return new GradientSyncException(
-        "too many communicators are open: rank="
-            + group.rank()
-            + ", open here="
-            + open[group.rank()]
-            + ", most="
-            + open[holder]
-            + " on "
-            + group.ranks().name(holder)
-            + ", limit="
-            + ContextIds.LIMIT
-            + " for all ranks together; close some where they are open");
+        "too many communicators are open: rank=%s, open here=%s, most=%s on %s, limit=%s for all ranks together; close some where they are open"
+            .formatted(
+                group.rank(),
+                open[group.rank()],
+                open[holder],
+                group.ranks().name(holder),
+                ContextIds.LIMIT));
   }
 
   private Part part(long[] all, int color, int context) {
-    long generation = 0;
     List<Integer> joining = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
-      generation = Math.max(generation, all[peer * WORDS + GENERATION] + 1);
       if (all[peer * WORDS + COLOR] == color) {
         joining.add(peer);
       }
     }
-    contexts.advanceTo(generation);
     // By key; the sort is stable, so ranks with the same key keep their order.
     joining.sort((a, b) -> Long.compare(all[a * WORDS + KEY], all[b * WORDS + KEY]));
     long id = all[joining.get(0) * WORDS + NUMBER];
     int[] peers = joining.stream().mapToInt(Integer::intValue).toArray();
-    return new Part(context, generation, id, peers, joining.indexOf(group.rank()));
+    return new Part(context, id, peers, joining.indexOf(group.rank()));
   }
 }

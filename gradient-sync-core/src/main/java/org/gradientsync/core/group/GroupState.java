@@ -35,10 +35,6 @@ final class GroupState {
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
-  /**
-   * @param reports for time-outs
-   * @param ending whether this process is ending
-   */
   GroupState(
       WatchedGroup group,
       DepartureNotices departures,
@@ -50,7 +46,6 @@ final class GroupState {
     this.ending = ending;
   }
 
-  /** Throws if the group is closed. */
   void requireOpen() {
     if (closed) {
       throw new IllegalStateException("communicator is closed: rank=" + group.rank());
@@ -63,16 +58,13 @@ final class GroupState {
     requireNotEnding();
     if (broken != null) {
       throw new RankLostException(
-          "communicator is broken by an earlier failure, rank="
-              + group.rank()
-              + ": "
-              + broken.getMessage(),
+          "communicator is broken by an earlier failure, rank=%s: %s"
+              .formatted(group.rank(), broken.getMessage()),
           broken,
           wouldComeAgain(broken));
     }
   }
 
-  /** Throws if the process is ending. */
   void requireNotEnding() {
     if (ending.getAsBoolean()) {
       throw new GradientSyncException(
@@ -93,13 +85,8 @@ final class GroupState {
 
   /** The current call, for the end of an error message. */
   String during() {
-    return "in="
-        + group.calls().log().current()
-        + " of communicator "
-        + group.key().context()
-        + " with "
-        + group.size()
-        + " ranks";
+    return "in=%s of communicator %s with %s ranks"
+        .formatted(group.calls().log().current(), group.key().context(), group.size());
   }
 
   /** Whether a message has finished. Breaks the group if it never will. */
@@ -131,19 +118,16 @@ final class GroupState {
         : broken(e.getMessage(), e);
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#timedOut}. */
   RankLostException timedOut(String message) {
     String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
     String where = broken != null ? "" : reports.map(all -> all.collect(text)).orElse("");
     return fail(new RankLostException(text + where));
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#mismatched}. */
   MismatchedCallException mismatched(String table) {
     return fail(new MismatchedCallException(table));
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#broken(String, Throwable)}. */
   RankLostException broken(String message, Throwable cause) {
     return broken(message, cause, cause != null && wouldComeAgain(cause));
   }
@@ -168,16 +152,13 @@ final class GroupState {
       group.arrivals().abandon();
       requireNotEnding(); // throws
     }
-    String advice =
-        message.contains(Departure.CLOSED.text())
-            ? CallTable.adviceAfterClose(group.calls().log())
-            : "";
+    boolean hasClosed = message.contains(Departure.CLOSED.text());
+    String advice = hasClosed ? CallTable.adviceAfterClose(group.calls().log()) : "";
     return fail(
         new RankLostException(
             message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));
   }
 
-  /** Breaks the group because a rank has left or has given up. */
   RankLostException lost(int peer, Throwable cause) {
     String why = whyGivenUp(peer);
     String reason = group.liveness().whyLeft(peer);
@@ -213,7 +194,6 @@ final class GroupState {
     return cause;
   }
 
-  /** See {@link org.gradientsync.core.group.ProcessGroup#whyGivenUp}. */
   String whyGivenUp(int peer) {
     long start = System.nanoTime();
     while (!departures.hasLeftOrFailed(peer) && System.nanoTime() - start < NOTICE_NANOS) {

@@ -11,6 +11,7 @@ import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallerThreads;
@@ -20,26 +21,10 @@ import org.gradientsync.spi.Transport;
  * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
  * list of open groups. Any thread may call this; it takes no group's lock.
  */
-public final class Job implements DeadlockDetector.Groups {
-  /** A group as seen by its job. */
-  interface Member {
-    /** The view for diagnosis. */
-    WatchedGroup watched();
-
-    /** The group's lines in the report of another group. */
-    List<String> lines();
-
-    /**
-     * Sends the departure notices of a process that ends.
-     *
-     * @return whether no call of the group has failed
-     */
-    boolean leave(Departure departure, String reason);
-  }
-
+public final class Job {
   private final ContextIds contexts = new ContextIds();
   private final CallerThreads callerThreads = new CallerThreads();
-  private final Set<Member> open = new LinkedHashSet<>();
+  private final Set<ProcessGroup> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
   private final int rankOnNode;
@@ -51,12 +36,14 @@ public final class Job implements DeadlockDetector.Groups {
   private volatile boolean ending;
   private volatile boolean goneOn;
 
-  /**
-   * @param world all ranks of the job
-   */
   Job(Transport transport, RankMap world) {
     liveness = new JobLiveness(transport);
-    deadlockDetector = new DeadlockDetector(transport, this);
+    deadlockDetector =
+        new DeadlockDetector(
+            new GroupTransport(transport, world, ContextIds.WORLD),
+            this::find,
+            callerThreads,
+            liveness);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     rankOnNode = node.indexOf(world.rank());
     ranksOnNode = node.size();
@@ -83,7 +70,6 @@ public final class Job implements DeadlockDetector.Groups {
     return number;
   }
 
-  /** Sets the job's number, unless it has one. */
   synchronized void setNumber(long random) {
     number = number == 0 ? random : number;
   }
@@ -98,12 +84,12 @@ public final class Job implements DeadlockDetector.Groups {
     return ranksOnNode;
   }
 
-  synchronized void opened(Member group) {
+  synchronized void opened(ProcessGroup group) {
     open.add(group);
   }
 
   /** A range with pending messages is never used again. */
-  void closed(Member group, boolean reusable) {
+  void closed(ProcessGroup group, boolean reusable) {
     Runnable next;
     synchronized (this) {
       open.remove(group);
@@ -127,33 +113,22 @@ public final class Job implements DeadlockDetector.Groups {
     whenUnused = action;
   }
 
-  private synchronized List<Member> open() {
+  private synchronized List<ProcessGroup> open() {
     return List.copyOf(open);
   }
 
-  @Override
-  public WatchedGroup find(GroupKey key) {
+  private WatchedGroup find(GroupKey key) {
     return open().stream()
-        .map(Member::watched)
+        .map(ProcessGroup::watched)
         .filter(group -> group.key().equals(key))
         .findFirst()
         .orElse(null);
   }
 
-  @Override
-  public boolean hasSingleCaller() {
-    return callerThreads.isSingle();
-  }
-
-  @Override
-  public boolean isGone(int worldRank) {
-    return liveness.isGone(worldRank);
-  }
-
   /** The lines about this rank's other groups in a group's report. */
   List<Supplier<List<String>>> statesOfOthers(WatchedGroup group) {
     List<Supplier<List<String>>> states = new ArrayList<>();
-    for (Member other : open()) {
+    for (ProcessGroup other : open()) {
       if (other.watched() != group) {
         states.add(other::lines);
       }
@@ -168,12 +143,9 @@ public final class Job implements DeadlockDetector.Groups {
     return first;
   }
 
-  /** The job goes on without these ranks. */
-  void goOnWithout(int[] worldRanks) {
+  void goOnWithout(List<Integer> worldRanks) {
     goneOn = true;
-    for (int rank : worldRanks) {
-      liveness.leaveBehind(rank);
-    }
+    worldRanks.forEach(liveness::leaveBehind);
   }
 
   /** Whether ranks were left behind, so that each of the others ends by itself. */
@@ -200,11 +172,11 @@ public final class Job implements DeadlockDetector.Groups {
     synchronized (this) {
       sound = !everBroken;
     }
-    List<Member> groups =
+    List<ProcessGroup> groups =
         open(); // before calls fail: closing their syncs removes the groups without notices
     ending = true;
     deadlockDetector.close(); // the transport may close at any time
-    for (Member group : groups) {
+    for (ProcessGroup group : groups) {
       try {
         sound &= group.leave(departure, reason);
       } catch (GradientSyncException e) {

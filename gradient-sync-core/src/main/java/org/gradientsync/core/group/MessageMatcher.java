@@ -1,7 +1,9 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
@@ -11,6 +13,7 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
@@ -29,10 +32,22 @@ final class MessageMatcher implements AutoCloseable {
   private final Arrivals arrivals;
   private final Link[] sending;
   private final Link[] receiving;
+  private final List<CollectiveCall> round = new ArrayList<>(); // that is being exchanged
+  private final List<Link> links = new ArrayList<>(); // of the round
 
-  /** The calls that two ranks exchange for messages in one direction. */
-  private record Link(ByteBuffer own, ByteBuffer other, Message send, Message receive)
+  /** The calls that this rank and a peer exchange for messages in one direction. */
+  private record Link(
+      int peer, boolean sends, ByteBuffer own, ByteBuffer other, Message send, Message receive)
       implements AutoCloseable {
+    void start() {
+      receive.start();
+      send.start();
+    }
+
+    boolean matches() {
+      return CallRecord.samePair(own, other) && CallRecord.sameName(own, other, CallRecord.INPUT);
+    }
+
     @Override
     public void close() {
       Resources.closeAll(send, receive);
@@ -50,118 +65,95 @@ final class MessageMatcher implements AutoCloseable {
     receiving = new Link[transport.size()];
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#meet}. */
   void meet(CollectiveCall message) {
     boolean sends = message.sends();
     int peer = message.peer();
     matcher.beginPair(
         sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
-    Link link = link(message);
-    link.own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    Link link = record(message);
     arrivals.pairs().nextRound();
-    link.receive.start();
-    link.send.start();
-    await(link.receive, peer, sends);
-    await(link.send, peer, sends);
+    link.start();
+    matcher.awaitPair(link.receive, link.peer, sends);
+    matcher.awaitPair(link.send, link.peer, sends);
     arrivals.pairs().end();
-    if (!matches(link)) {
+    if (!link.matches()) {
       calls.log().finished();
-      throw mismatch(link, peer);
+      throw mismatch(link);
     }
   }
 
   /**
-   * Exchanges messages round by round. See {@link org.gradientsync.spi.RankGroup#exchange}.
+   * Exchanges messages round by round.
    *
-   * @param body moves the elements of the messages of a round that match
+   * @param body moves the elements of those of a round that match
+   * @param frame runs the body
    */
-  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+  void exchange(
+      List<CollectiveCall> messages,
+      Consumer<List<CollectiveCall>> body,
+      BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame) {
     MismatchedCallException failure = null;
-    for (List<CollectiveCall> round : MessageRounds.of(messages)) {
-      MismatchedCallException mismatch = meet(round);
+    int left = messages.size();
+    for (int number = 0; left > 0; number++) {
+      MessageRounds.fill(round, messages, number);
+      left -= round.size();
+      MismatchedCallException mismatch = meetRound();
       failure = failure == null ? mismatch : failure;
-      body.accept(round);
+      frame.accept(round, body);
     }
     if (failure != null) {
       throw failure;
     }
   }
 
-  /** Removes the messages that do not match. */
-  private MismatchedCallException meet(List<CollectiveCall> messages) {
+  /** Removes the messages of the round that do not match. */
+  private MismatchedCallException meetRound() {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
-    for (CollectiveCall message : messages) {
-      link(message).own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    links.clear();
+    for (int i = 0; i < round.size(); i++) {
+      links.add(record(round.get(i)));
     }
-    exchange(messages);
-    MismatchedCallException failure = null;
-    for (CollectiveCall message : List.copyOf(messages)) {
-      arrivals.pairs().count(message.peer(), message.sends());
-      if (!matches(link(message))) {
-        messages.remove(message);
-        failure = failure == null ? mismatch(link(message), message.peer()) : failure;
+    for (int i = 0; i < links.size(); i++) {
+      links.get(i).start();
+    }
+    for (int i = 0; i < links.size(); i++) {
+      wait.await(links.get(i).receive, links.get(i).peer);
+      wait.await(links.get(i).send, links.get(i).peer);
+    }
+    MismatchedCallException first = null;
+    for (int i = links.size() - 1; i >= 0; i--) {
+      Link link = links.get(i);
+      arrivals.pairs().count(link.peer, link.sends);
+      if (!link.matches()) {
+        round.remove(i);
+        first = mismatch(link);
       }
     }
-    return failure;
+    return first;
   }
 
-  private void exchange(List<CollectiveCall> messages) {
-    for (CollectiveCall message : messages) {
-      link(message).receive.start();
-      link(message).send.start();
-    }
-    for (CollectiveCall message : messages) {
-      wait.await(link(message).receive, message.peer());
-      wait.await(link(message).send, message.peer());
-    }
+  /** Records a message, and writes it to what the ranks exchange. */
+  private Link record(CollectiveCall message) {
+    int peer = message.peer();
+    Link[] all = message.sends() ? sending : receiving;
+    all[peer] = all[peer] == null ? newLink(peer, message.sends()) : all[peer];
+    all[peer].own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    return all[peer];
   }
 
-  private static boolean matches(Link link) {
-    return CallRecord.samePair(link.own, link.other)
-        && CallRecord.sameName(link.own, link.other, CallRecord.INPUT);
+  private Link newLink(int peer, boolean sends) {
+    ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
+    ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
+    int forward = Channel.sending(Channel.DEVICE_TAG);
+    int back = Channel.receiving(Channel.DEVICE_TAG);
+    Message send = transport.sender(own, peer, sends ? forward : back);
+    return new Link(
+        peer, sends, own, other, send, transport.receiver(other, peer, sends ? back : forward));
   }
 
-  private Link link(CollectiveCall message) {
-    return link(message.sends() ? sending : receiving, message.peer(), message.sends());
-  }
-
-  private void await(Message message, int peer, boolean sends) {
-    if (sends) {
-      matcher.awaitReceiver(message, peer);
-    } else {
-      matcher.awaitSender(message, peer);
-    }
-  }
-
-  private Link link(Link[] links, int peer, boolean sends) {
-    if (links[peer] == null) {
-      ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
-      ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
-      int forward = Channel.sending(Channel.DEVICE_TAG);
-      int back = Channel.receiving(Channel.DEVICE_TAG);
-      links[peer] =
-          new Link(
-              own,
-              other,
-              transport.sender(own, peer, sends ? forward : back),
-              transport.receiver(other, peer, sends ? back : forward));
-    }
-    return links[peer];
-  }
-
-  private MismatchedCallException mismatch(Link link, int peer) {
-    int rank = transport.rank();
+  private MismatchedCallException mismatch(Link link) {
     return new MismatchedCallException(
-        "the ranks' calls do not match, rank="
-            + rank
-            + ":\n  rank "
-            + rank
-            + ": "
-            + CallRecord.describe(link.own)
-            + "\n  rank "
-            + peer
-            + ": "
-            + CallRecord.describe(link.other));
+        CallTable.ofPair(transport.rank(), link.own, link.peer, link.other));
   }
 
   @Override

@@ -1,7 +1,9 @@
 package org.gradientsync.core.group;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -20,7 +22,6 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
@@ -44,7 +45,7 @@ import org.slf4j.LoggerFactory;
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
  */
-public final class ProcessGroup implements RankGroup, Job.Member {
+public final class ProcessGroup implements RankGroup {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Transport transport;
@@ -59,6 +60,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
+  private final BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame =
+      this::runBody;
 
   private ProcessGroup(
       Transport transport,
@@ -73,10 +76,10 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
     departures =
         new DepartureNotices(
-            messages, part.generation(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
+            messages, part.id(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
     Liveness liveness = new Liveness(ranks, job.liveness(), departures);
     Calls calls = new Calls(job.callerThreads(), ranks.size());
-    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness::isUnreachable);
+    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness);
     GroupKey key = new GroupKey(part.context(), part.id());
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
     report = new GroupReport(job, watched, this::waiting);
@@ -110,18 +113,12 @@ public final class ProcessGroup implements RankGroup, Job.Member {
         "not a group of this library: group=" + group + "; a backend gives a Transport");
   }
 
-  /**
-   * The group of all ranks of a job. The groups of syncs and communicators are {@linkplain #split
-   * split} from it. Does not communicate.
-   *
-   * @param transport closed with this group
-   * @return the group; one for the life of the transport
-   */
+  /** The group of all ranks of a job. Does not communicate. Closes the transport. */
   public static ProcessGroup world(Transport transport) {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, 0, all, transport.rank());
+    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, all, transport.rank());
     return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none, null);
   }
 
@@ -150,7 +147,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return split(color, key, timeouts());
   }
 
-  /** As {@link #split(Origin, int, int, Timeouts)}, for a sync's or a communicator's group. */
   public ProcessGroup split(int color, int key, Timeouts newTimeouts) {
     return split(isWorld() ? Origin.CREATE : Origin.COMMUNICATOR_SPLIT, color, key, newTimeouts);
   }
@@ -194,10 +190,11 @@ public final class ProcessGroup implements RankGroup, Job.Member {
       state.broken("this rank goes on with the ranks that are left", null);
     }
     GroupSplit.Part part = survivors.agree(watched, state, timeouts());
-    int[] left = survivors.without(part);
-    transport.goOnWithout(IntStream.of(left).boxed().toList());
-    job.goOnWithout(left);
     int[] peers = survivors.ranks().worldRanks(part.peers());
+    List<Integer> lost = new ArrayList<>(survivors.ranks().worldRanks());
+    lost.removeAll(IntStream.of(peers).boxed().toList());
+    transport.goOnWithout(lost);
+    job.goOnWithout(lost);
     RankMap ranks = new RankMap(transport, peers, part.rank());
     ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
     if (!isWorld()) {
@@ -219,7 +216,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return ranks().worldRank(rank());
   }
 
-  /** The job of which the ranks are. */
   public Job job() {
     return job;
   }
@@ -249,21 +245,16 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
-    run(Origin.SYNC, call, null, body);
+    run(Origin.SYNC, call, body);
   }
 
-  /** As above, for calls of other origins, with a payload that is sent with the call, or null. */
-  public synchronized void run(
-      Origin origin, CollectiveCall call, InlinePayload payload, Consumer<CollectiveCall> body) {
-    meet(origin, call, payload);
+  /** As above, for calls of other origins. */
+  public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
+    meet(origin, call);
     runBody(call, body);
   }
 
-  /**
-   * As above, for a call on host memory.
-   *
-   * @param element see {@link org.gradientsync.core.rendezvous.CallRecord#element}
-   */
+  /** As above, for a call on host memory. */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {
     matcher.meet(origin, kind, element, count, root);
@@ -284,26 +275,26 @@ public final class ProcessGroup implements RankGroup, Job.Member {
 
   @Override
   public void meet(CollectiveCall call) {
-    meet(Origin.SYNC, call, null);
+    meet(Origin.SYNC, call);
   }
 
-  private void meet(Origin origin, CollectiveCall call, InlinePayload payload) {
+  private void meet(Origin origin, CollectiveCall call) {
     if (call.kind().isMessage()) {
       messageMatcher.meet(call);
     } else {
-      matcher.meet(origin, call, payload);
+      matcher.meet(origin, call);
     }
   }
 
   @Override
   public void meetToPrepare(CollectiveCall call) {
-    matcher.meet(Origin.REGISTER, call, null);
+    matcher.meet(Origin.REGISTER, call);
   }
 
   @Override
   public synchronized void exchange(
       List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    messageMatcher.exchange(messages, round -> runBody(round, body));
+    messageMatcher.exchange(messages, body, frame);
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
@@ -326,7 +317,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return ranks().names(peers);
   }
 
-  @Override
+  /** The view for diagnosis. */
   public WatchedGroup watched() {
     return watched;
   }
@@ -336,7 +327,7 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return state.timedOut(message);
   }
 
-  @Override
+  /** The lines about this group in the report of another one. */
   public List<String> lines() {
     return report.lines();
   }
@@ -376,7 +367,6 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     return state.broken(message, cause);
   }
 
-  /** Breaks the group because a rank has left or has given up. */
   public RankLostException lost(int peer, Throwable cause) {
     return state.lost(peer, cause);
   }
@@ -412,7 +402,8 @@ public final class ProcessGroup implements RankGroup, Job.Member {
     reports.ifPresent(Reports::stopWatching);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", watched.liveness()::isUnreachable);
+        departures.send(
+            Departure.CLOSED, "", deviceCalls().met(), watched.liveness()::isUnreachable);
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -431,11 +422,11 @@ public final class ProcessGroup implements RankGroup, Job.Member {
         isWorld() ? transport : null);
   }
 
-  @Override
-  public boolean leave(Departure departure, String reason) {
+  /** Sends the notices of a process that ends. Returns whether no call has failed. */
+  boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, watched.liveness()::isGone);
+    departures.send(departure, reason, deviceCalls().met(), watched.liveness()::isGone);
     return sound;
   }
 

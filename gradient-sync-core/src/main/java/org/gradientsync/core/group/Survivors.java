@@ -1,14 +1,15 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import java.util.ArrayDeque;
 import java.util.BitSet;
+import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
-import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
@@ -17,9 +18,8 @@ import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Timeouts;
 
 /**
@@ -39,13 +39,14 @@ import org.gradientsync.spi.Timeouts;
  * more of those that may live have come.
  */
 final class Survivors {
-  private static final int TYPE = 0;
-  private static final int CONTEXT = 4;
-  private static final int BALLOT = 8;
-  private static final int GENERATION = 16;
+  private static final int USED_BYTES = ContextIds.LIMIT / Byte.SIZE;
+  private static final int SENDER = 0;
+  private static final int TYPE = 4;
+  private static final int CONTEXT = 8;
+  private static final int BALLOT = 16;
   private static final int ID = 24;
   private static final int USED = 32;
-  private static final int GONE = USED + ContextIds.LIMIT / Byte.SIZE;
+  private static final int GONE = USED + USED_BYTES;
 
   private static final int JOIN = 1;
   private static final int PROPOSE = 2;
@@ -61,8 +62,9 @@ final class Survivors {
   private final Job job;
   private final BitSet gone = new BitSet();
   private final BitSet givenUp = new BitSet(); // of those: they may live
-  private final Map<Integer, Letter> letters = new HashMap<>();
   private final int bytes;
+  private final Mailbox mailbox;
+  private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender
   private long ballot; // of this rank's last proposal
   private int reserved = NONE; // tag range
 
@@ -71,32 +73,23 @@ final class Survivors {
   private Timeouts timeouts;
   private WaitClock time;
 
-  /** Receives the messages of another rank. */
-  private final class Letter {
-    ByteBuffer next; // or null
-    final ByteBuffer memory = HostBuffers.allocate(bytes);
-    final Message message;
-
-    Letter(int peer) {
-      message = messages.receiver(memory, peer, Channel.SURVIVORS);
-      message.start();
-    }
-  }
-
   /**
-   * @param messages of the first group
+   * What a rank tells another one.
+   *
+   * @param context the tag range
+   * @param id of the new group
+   * @param used the tag ranges that the sender uses
+   * @param gone the ranks that it misses
    */
+  private record Letter(int type, int context, long ballot, long id, BitSet used, BitSet gone) {}
+
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
     this.job = job;
-    bytes = GONE + words(messages.size()) * Long.BYTES;
+    bytes = GONE + (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
+    mailbox = new Mailbox(messages, Channel.SURVIVORS, bytes);
   }
 
-  private static int words(int ranks) {
-    return (ranks + Long.SIZE - 1) / Long.SIZE;
-  }
-
-  /** The first group's ranks. */
   RankMap ranks() {
     return messages.ranks();
   }
@@ -145,38 +138,19 @@ final class Survivors {
         || job.liveness().hasLeft(worldRank);
   }
 
-  /** The ranks of the first group that an agreement leaves out, by their numbers in the job. */
-  int[] without(GroupSplit.Part part) {
-    return ranks().all().stream()
-        .filter(peer -> IntStream.of(part.peers()).noneMatch(own -> own == peer))
-        .mapToInt(ranks()::worldRank)
-        .toArray();
-  }
-
   private void look() {
-    for (int peer = gone.nextClearBit(0);
-        peer < messages.size();
-        peer = gone.nextClearBit(peer + 1)) {
-      if (peer != rank() && lost.test(peer)) {
-        gone.set(peer);
-      }
-    }
+    members().stream().filter(peer -> peer != rank() && lost.test(peer)).forEach(gone::set);
   }
 
   /** Throws if another rank has said that it goes on without this one. */
   private void requireWanted() {
+    receive();
     for (int peer = 0; peer < rank(); peer++) {
-      ByteBuffer letter = peek(peer);
-      if (letter != null) {
-        requireWanted(letter);
+      Letter next = lettersOf(peer).peek();
+      if (next != null && next.gone.get(rank())) {
+        throw new RankLostException(
+            "the other ranks go on without this one, which did not come in time: rank=" + rank());
       }
-    }
-  }
-
-  private void requireWanted(ByteBuffer letter) {
-    if (isGone(letter, rank())) {
-      throw new RankLostException(
-          "the other ranks go on without this one, which did not come in time: rank=" + rank());
     }
   }
 
@@ -185,37 +159,30 @@ final class Survivors {
   private GroupSplit.Part lead() {
     BitSet joined = new BitSet();
     BitSet used = new BitSet();
-    long generation = 0;
     while (true) {
       collect(JOIN, NONE, joined, used);
       release();
-      used.or(BitSet.valueOf(job.contexts().used()));
+      used.or(job.contexts().used());
       int context = used.nextClearBit(0);
       if (context >= ContextIds.LIMIT) {
         throw new RankLostException(
-            "cannot go on: all "
-                + ContextIds.LIMIT
-                + " tag ranges are in use, rank="
-                + rank()
-                + "; close communicators and syncs that are not needed");
+            "cannot go on: all %s tag ranges are in use, rank=%s; close communicators and syncs that are not needed"
+                .formatted(ContextIds.LIMIT, rank()));
       }
       if (!reserve(context)) {
         continue;
       }
-      generation = Math.max(generation, job.contexts().generation()) + 1;
-      job.contexts().advanceTo(generation);
       long id = ThreadLocalRandom.current().nextLong();
       ballot++;
       BitSet members = members();
       requireMost(members);
-      tell(members, PROPOSE, context, generation, id);
-      BitSet agreed = new BitSet();
-      if (!collect(AGREE, ballot, agreed, used) || !members.equals(members())) {
+      tell(members, PROPOSE, context, id);
+      if (!collect(AGREE, ballot, new BitSet(), used) || !members.equals(members())) {
         continue;
       }
-      tell(members, COMMIT, context, generation, id);
-      tell(givenUp, COMMIT, context, generation, id); // if they come later
-      return part(members, context, generation, id);
+      tell(members, COMMIT, context, id);
+      tell(givenUp, COMMIT, context, id); // if they come later
+      return part(context, id);
     }
   }
 
@@ -226,12 +193,10 @@ final class Survivors {
     return members;
   }
 
-  private void tell(BitSet members, int type, int context, long generation, long id) {
-    for (int peer = members.nextSetBit(0); peer >= 0; peer = members.nextSetBit(peer + 1)) {
-      if (peer != rank()) {
-        send(peer, type, context, ballot, generation, id);
-      }
-    }
+  private void tell(BitSet members, int type, int context, long id) {
+    members.stream()
+        .filter(peer -> peer != rank())
+        .forEach(p -> send(p, type, context, ballot, id));
   }
 
   /**
@@ -255,20 +220,19 @@ final class Survivors {
       if (missing.isEmpty()) {
         return true;
       }
+      receive();
       for (int peer = missing.nextSetBit(0); peer >= 0; peer = missing.nextSetBit(peer + 1)) {
-        ByteBuffer letter = read(peer);
+        Letter letter = lettersOf(peer).poll();
         if (letter == null) {
           continue;
         }
-        used.or(used(letter));
+        used.or(letter.used);
         addGone(letter);
-        int kind = letter.getInt(TYPE);
-        if (kind == type && (type == JOIN || letter.getLong(BALLOT) == number)) {
+        if (letter.type == type && (type == JOIN || letter.ballot == number)) {
           answered.set(peer);
-        } else if (kind == REFUSE && letter.getLong(BALLOT) == number) {
+        } else if (letter.type == REFUSE && letter.ballot == number) {
           return false;
         }
-        time.look();
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
         gone.or(missing);
@@ -280,21 +244,15 @@ final class Survivors {
 
   /** Throws if the ranks that are taken for lost, and may live, are as many as those that come. */
   private void requireMost(BitSet members) {
-    BitSet silent = new BitSet();
-    for (int peer = gone.nextSetBit(0); peer >= 0; peer = gone.nextSetBit(peer + 1)) {
-      silent.set(peer, !lost.test(peer));
-    }
-    if (!silent.isEmpty() && members.cardinality() <= silent.cardinality()) {
+    List<Integer> silent = gone.stream().filter(peer -> !lost.test(peer)).boxed().toList();
+    if (!silent.isEmpty() && members.cardinality() <= silent.size()) {
       throw new RankLostException(
-          "timed out: "
-              + messages.ranks().names(silent.stream().boxed().toList())
-              + " did not come to go on together, and most of the ranks that may live have to:"
-              + " came="
-              + members.cardinality()
-              + ", rank="
-              + rank()
-              + ", waited="
-              + Amounts.time(timeouts.timeout()));
+          "timed out: %s did not come to go on together, and most of the ranks that may live have to: came=%s, rank=%s, waited=%s"
+              .formatted(
+                  ranks().names(silent),
+                  members.cardinality(),
+                  rank(),
+                  Amounts.time(timeouts.timeout())));
     }
   }
 
@@ -307,26 +265,23 @@ final class Survivors {
     while (true) {
       if (known != gone.cardinality()) {
         known = gone.cardinality();
-        send(leader, JOIN, NONE, 0, job.contexts().generation(), 0);
+        send(leader, JOIN, NONE, 0, 0);
       }
       requireWanted();
-      ByteBuffer letter = read(leader);
-      if (letter != null && letter.getInt(TYPE) == PROPOSE) {
-        proposed = letter.getLong(BALLOT);
+      Letter letter = lettersOf(leader).poll();
+      if (letter != null && letter.type == PROPOSE) {
+        proposed = letter.ballot;
         addGone(letter);
         known = gone.cardinality(); // the leader knows
         release();
-        boolean free = reserve(letter.getInt(CONTEXT));
-        send(leader, free ? AGREE : REFUSE, NONE, proposed, 0, 0);
+        send(leader, reserve(letter.context) ? AGREE : REFUSE, NONE, proposed, 0);
       } else if (letter != null
-          && letter.getInt(TYPE) == COMMIT
-          && letter.getLong(BALLOT) == proposed
-          && reserved == letter.getInt(CONTEXT)) {
-        job.contexts().advanceTo(letter.getLong(GENERATION));
+          && letter.type == COMMIT
+          && letter.ballot == proposed
+          && letter.context == reserved) {
         gone.clear();
         addGone(letter); // as all others that commit
-        return part(
-            members(), letter.getInt(CONTEXT), letter.getLong(GENERATION), letter.getLong(ID));
+        return part(letter.context, letter.id);
       }
       look();
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
@@ -342,13 +297,10 @@ final class Survivors {
 
   // Both.
 
-  private GroupSplit.Part part(BitSet members, int context, long generation, long id) {
-    int[] peers = members.stream().toArray();
-    int own = 0;
-    while (peers[own] != rank()) {
-      own++;
-    }
-    return new GroupSplit.Part(context, generation, id, peers, own);
+  private GroupSplit.Part part(int context, long id) {
+    BitSet members = members();
+    int own = members.get(0, rank()).cardinality();
+    return new GroupSplit.Part(context, id, members.stream().toArray(), own);
   }
 
   private boolean reserve(int context) {
@@ -364,63 +316,37 @@ final class Survivors {
     }
   }
 
-  private static boolean isGone(ByteBuffer letter, int peer) {
-    return (letter.getLong(GONE + peer / Long.SIZE * Long.BYTES) >>> peer & 1) != 0;
+  private void addGone(Letter letter) {
+    letter.gone.stream().filter(peer -> peer != rank()).forEach(gone::set);
   }
 
-  private void addGone(ByteBuffer letter) {
-    for (int peer = 0; peer < messages.size(); peer++) {
-      if (peer != rank() && isGone(letter, peer)) {
-        gone.set(peer);
-      }
+  private void receive() {
+    for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
+      lettersOf(next.getInt(SENDER))
+          .add(
+              new Letter(
+                  next.getInt(TYPE),
+                  next.getInt(CONTEXT),
+                  next.getLong(BALLOT),
+                  next.getLong(ID),
+                  BitSet.valueOf(next.slice(USED, USED_BYTES)),
+                  BitSet.valueOf(next.slice(GONE, bytes - GONE))));
     }
   }
 
-  private static BitSet used(ByteBuffer letter) {
-    ByteBuffer bits = letter.slice(USED, ContextIds.LIMIT / Byte.SIZE);
-    return BitSet.valueOf(bits.order(ByteOrder.nativeOrder()).asLongBuffer());
+  private Deque<Letter> lettersOf(int peer) {
+    return letters.computeIfAbsent(peer, sender -> new ArrayDeque<>());
   }
 
-  /** The next message of a rank, or null. A rank whose messages are broken is lost. */
-  private ByteBuffer read(int peer) {
-    ByteBuffer next = peek(peer);
-    if (next != null) {
-      letters.get(peer).next = null;
-    }
-    return next;
-  }
-
-  private ByteBuffer peek(int peer) {
+  /** A rank whose messages are broken is lost. */
+  private void send(int peer, int type, int context, long number, long id) {
+    ByteBuffer out = HostBuffers.allocate(bytes);
+    out.putInt(SENDER, rank()).putInt(TYPE, type).putInt(CONTEXT, context);
+    out.putLong(BALLOT, number).putLong(ID, id);
+    out.put(USED, job.contexts().used().toByteArray());
+    out.put(GONE, gone.toByteArray());
     try {
-      Letter letter = letters.computeIfAbsent(peer, Letter::new);
-      if (letter.next == null && letter.message.test()) {
-        letter.next = HostBuffers.allocate(bytes);
-        letter.next.put(0, letter.memory, 0, bytes);
-        letter.message.start();
-      }
-      return letter.next;
-    } catch (RankLostException e) {
-      gone.set(peer);
-      return null;
-    }
-  }
-
-  private void send(int peer, int type, int context, long number, long generation, long id) {
-    ByteBuffer memory = HostBuffers.allocate(bytes); // its own: it may be sent later
-    memory.putInt(TYPE, type).putInt(CONTEXT, context).putLong(BALLOT, number);
-    memory.putLong(GENERATION, generation).putLong(ID, id);
-    long[] used = job.contexts().used();
-    for (int i = 0; i < used.length; i++) {
-      memory.putLong(USED + i * Long.BYTES, used[i]);
-    }
-    long[] missing = gone.toLongArray();
-    for (int i = 0; i < missing.length; i++) {
-      memory.putLong(GONE + i * Long.BYTES, missing[i]);
-    }
-    try {
-      Message message = messages.sender(memory, peer, Channel.SURVIVORS);
-      message.start();
-      Resources.closeAll(message);
+      mailbox.send(out, peer);
     } catch (RankLostException e) {
       gone.set(peer);
     }

@@ -21,9 +21,7 @@ public final class Wait {
   /** Polls before the processor is yielded: the length of a short wait. */
   private static final int SPINS = 2000;
 
-  /**
-   * The same on a node with more ranks than processors: the awaited rank may need this processor.
-   */
+  /** The same if ranks share processors: the awaited rank may need this one. */
   private static final int CROWDED_SPINS = 20;
 
   /** Polls of the message between looks at anything else. */
@@ -48,9 +46,6 @@ public final class Wait {
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
 
-  /**
-   * @param ranksOnNode the number of ranks of the job on this rank's node
-   */
   Wait(
       WatchedGroup group,
       DepartureNotices departures,

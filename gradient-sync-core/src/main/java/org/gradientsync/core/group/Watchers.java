@@ -24,12 +24,7 @@ final class Watchers {
 
   private Watchers() {}
 
-  /**
-   * The watchers of a group's waits, in the order in which they look.
-   *
-   * @param longNanos when a wait may be part of a deadlock
-   * @param checks of the group's devices
-   */
+  /** The watchers of a group, in the order in which they look. */
   static List<Watcher> of(
       WatchedGroup group,
       DepartureNotices departures,
@@ -127,15 +122,12 @@ final class Watchers {
 
     @Override
     public void look(LongWait wait) {
-      gone = serial == wait.serial() ? gone : NO_RANK;
+      int before = serial == wait.serial() ? gone : NO_RANK;
       serial = wait.serial();
-      int before = gone;
       if (!wait.hasLeft() && hasLeft(wait.peer())) {
         wait.setLeft();
-        gone = wait.peer();
-      } else if (gone == NO_RANK) {
-        gone = otherGone(wait.phase());
       }
+      gone = wait.hasLeft() ? wait.peer() : otherGone(wait.phase());
       since = gone == before ? since : wait.waited();
       long grace = wait.hasLeft() ? GRACE_NANOS : otherGraceNanos;
       if (gone != NO_RANK && wait.waited() - since > grace && !state.isOver(wait)) {
@@ -193,14 +185,9 @@ final class Watchers {
       }
     }
 
-    /** Who waits for whom. */
     private String describe(Probe cycle) {
-      return "rank="
-          + group.rank()
-          + ", "
-          + state.during()
-          + ":"
-          + cycle.table(group.ranks()::nameInJob);
+      String table = cycle.table(group.ranks()::nameInJob);
+      return "rank=" + group.rank() + ", " + state.during() + ":" + table;
     }
   }
 
@@ -217,11 +204,11 @@ final class Watchers {
       int dead = deadWhileWaitingFor(wait.peer(), wait.waited());
       if (dead != NO_RANK && !state.isOver(wait)) {
         throw state.broken(
-            group.ranks().name(dead)
-                + " has died, lastFinished="
-                + group.calls().log().lastFinished()
-                + ", waited="
-                + Amounts.time(wait.waited()),
+            "%s has died, lastFinished=%s, waited=%s"
+                .formatted(
+                    group.ranks().name(dead),
+                    group.calls().log().lastFinished(),
+                    Amounts.time(wait.waited())),
             null);
       }
     }
@@ -240,10 +227,8 @@ final class Watchers {
     @Override
     public void look(LongWait wait) {
       if (wait.waited() > wait.timeouts().timeoutNanos() && !state.isOver(wait)) {
-        throw state.timedOut(
-            group.arrivals().describeLate(wait.peer(), state::test)
-                + ", waited="
-                + Amounts.time(wait.timeouts().timeout()));
+        String late = group.arrivals().describeLate(wait.peer(), state::test);
+        throw state.timedOut(late + ", waited=" + Amounts.time(wait.timeouts().timeout()));
       }
     }
   }

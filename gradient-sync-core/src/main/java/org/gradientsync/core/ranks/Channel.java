@@ -26,17 +26,11 @@ public final class Channel {
   /** The probes of the deadlock detector; in the world group only. */
   public static final int PROBE = 5;
 
-  /** Calls with an inline payload. */
-  public static final int PAYLOAD = 6;
-
-  /** The calls that the leaders of nodes gather. */
-  public static final int GATHERED_CALLS = 7;
-
   /** Notices of ranks that have arrived at a late call. */
-  public static final int ARRIVALS = 8;
+  public static final int ARRIVALS = 6;
 
   /** How the ranks that are left agree to go on. */
-  public static final int SURVIVORS = 9;
+  public static final int SURVIVORS = 7;
 
   /** In the place of a user's tag, for messages on device memory. */
   public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;

@@ -15,18 +15,14 @@ public final class ContextIds {
   public static final int WORLD = 0;
 
   private final BitSet used = new BitSet(LIMIT);
-  private long generation;
 
   public ContextIds() {
     used.set(WORLD);
   }
 
-  /** One bit for each range in use, to be sent to the other ranks. */
-  public synchronized long[] used() {
-    long[] words = new long[LIMIT / Long.SIZE];
-    long[] set = used.toLongArray();
-    System.arraycopy(set, 0, words, 0, set.length);
-    return words;
+  /** A copy of the ranges in use. */
+  public synchronized BitSet used() {
+    return (BitSet) used.clone();
   }
 
   /** Reserves a range. Returns false if it is in use. */
@@ -38,14 +34,5 @@ public final class ContextIds {
 
   public synchronized void release(int context) {
     used.clear(context);
-  }
-
-  /** A number that no earlier group of this rank had. */
-  public synchronized long generation() {
-    return generation;
-  }
-
-  public synchronized void advanceTo(long newest) {
-    generation = Math.max(generation, newest);
   }
 }

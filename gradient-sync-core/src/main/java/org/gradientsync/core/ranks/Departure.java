@@ -19,7 +19,6 @@ public enum Departure {
     this.text = text;
   }
 
-  /** The text in exceptions, for example {@code it closed its side or ended}. */
   public String text() {
     return text;
   }
@@ -29,11 +28,7 @@ public enum Departure {
     return number >= 0 && number < ALL.length ? ALL[number] : CLOSED;
   }
 
-  /**
-   * Finds out what ends this process. Called in a shutdown hook.
-   *
-   * @return {@link #CLOSED} if the last thread has ended
-   */
+  /** What ends this process, in a shutdown hook; {@link #CLOSED} if its last thread has ended. */
   public static Departure ofThisProcess() {
     Departure found = CLOSED;
     for (StackTraceElement[] frames : Thread.getAllStackTraces().values()) {

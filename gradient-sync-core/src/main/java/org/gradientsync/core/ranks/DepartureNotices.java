@@ -5,9 +5,6 @@ import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.ShortText;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Transport;
 
 /**
  * Notices that ranks of a group send when they leave it, or when a call has failed and they make no
@@ -21,65 +18,54 @@ public final class DepartureNotices implements AutoCloseable {
   /** The maximum size of a reason. Longer ones are truncated. */
   private static final int REASON_BYTES = 496;
 
-  private static final int GENERATION = 0;
+  private static final int ID = 0;
   private static final int RANK = 8; // that the notice is about
   private static final int KIND = 12;
   private static final int DEPARTURE = 16;
   private static final int BY_ITSELF = 20;
-  private static final int REASON = 24;
+  private static final int CALL = 24;
+  private static final int REASON = 32;
   private static final int BYTES = REASON + REASON_BYTES;
   private static final int LEFT = 0;
   private static final int FAILED = 1; // leaves later
   private static final int MAX_PASSED_ON = 4; // then the group is broken on all ranks anyway
 
   private final GroupTransport group;
-  private final long generation;
+  private final long id;
   private final IntPredicate dead;
   private final int[] neighbours;
   private final boolean passesOn;
   private final ByteBuffer[] own =
       new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
-  private final ByteBuffer notice = HostBuffers.allocate(BYTES);
-  private final Message receive;
-  private final Departure[] departures; // each null until the rank leaves
-  private final String[] reasons; // of those that have left
-  private final String[] failures; // each null until the rank sends it
-  private final boolean[] byThemselves; // those whose calls failed so
+  private final Mailbox mailbox;
+  private final Notice[][] notices; // by kind and rank; each null until it comes
   private int passedOn;
-  private boolean closed;
+
+  private record Notice(Departure departure, boolean isByItself, long call, String reason) {}
 
   /**
-   * @param generation distinguishes this group from earlier owners of its tags
+   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
    * @param dead the ranks that are known to have died
    */
-  public DepartureNotices(GroupTransport group, long generation, IntPredicate dead) {
+  public DepartureNotices(GroupTransport group, long id, IntPredicate dead) {
     this.group = group;
-    this.generation = generation;
+    this.id = id;
     this.dead = dead;
-    int size = group.size();
-    neighbours = Neighbours.of(group.rank(), size);
-    passesOn = !Neighbours.areAll(size);
-    departures = new Departure[size];
-    reasons = new String[size];
-    failures = new String[size];
-    byThemselves = new boolean[size];
+    neighbours = Neighbours.of(group.rank(), group.size());
+    passesOn = !Neighbours.areAll(group.size());
+    notices = new Notice[own.length][group.size()];
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);
-    receive = group.receiver(notice, Transport.ANY_RANK, Channel.DEPARTURE);
-    receive.start();
+    mailbox = new Mailbox(group, Channel.DEPARTURE, BYTES);
+    read();
   }
 
   /** Receives what has arrived, and passes on what others may not know. */
   private void read() {
-    while (!closed && receive.test()) {
-      int peer = notice.getInt(RANK);
-      boolean valid = notice.getLong(GENERATION) == generation; // not of an earlier owner
-      boolean isNews = valid && peer >= 0 && peer < departures.length && accept(peer);
-      ByteBuffer copy = isNews && passesOn && passedOn < MAX_PASSED_ON ? copy() : null;
-      receive.start();
-      if (copy != null) {
-        passedOn++;
-        passOn(copy, peer);
+    for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
+      boolean valid = next.getLong(ID) == id; // not of an earlier owner
+      if (valid && accept(next) && passesOn && passedOn++ < MAX_PASSED_ON) {
+        passOn(HostBuffers.allocate(BYTES).put(0, next, 0, BYTES), next.getInt(RANK));
       }
     }
   }
@@ -92,40 +78,44 @@ public final class DepartureNotices implements AutoCloseable {
     }
   }
 
-  /** Returns false if it was known. */
-  private boolean accept(int peer) {
-    String reason = ShortText.get(notice, REASON, REASON_BYTES);
-    if (notice.getInt(KIND) == FAILED) {
-      boolean isNews = failures[peer] == null;
-      failures[peer] = reason;
-      byThemselves[peer] = notice.getInt(BY_ITSELF) != 0;
-      return isNews;
+  /** Returns false if it was known, or is invalid. */
+  private boolean accept(ByteBuffer message) {
+    Notice[] known = notices[message.getInt(KIND) == FAILED ? FAILED : LEFT];
+    int peer = message.getInt(RANK);
+    if (peer < 0 || peer >= known.length || known[peer] != null) {
+      return false;
     }
-    boolean isNews = departures[peer] == null;
-    departures[peer] = Departure.of(notice.getInt(DEPARTURE));
-    reasons[peer] = reason;
-    return isNews;
-  }
-
-  private ByteBuffer copy() {
-    ByteBuffer copy = HostBuffers.allocate(BYTES);
-    copy.put(0, notice, 0, BYTES);
-    return copy;
+    known[peer] =
+        new Notice(
+            Departure.of(message.getInt(DEPARTURE)),
+            message.getInt(BY_ITSELF) != 0,
+            message.getLong(CALL),
+            ShortText.get(message, REASON, REASON_BYTES));
+    return true;
   }
 
   private boolean isGone(int peer) {
-    return departures[peer] != null || dead.test(peer);
+    return notices[LEFT][peer] != null || dead.test(peer);
   }
 
-  /** Whether a rank has left this group. */
   public synchronized boolean hasLeft(int peer) {
     read();
-    return departures[peer] != null;
+    return notices[LEFT][peer] != null;
+  }
+
+  /** Whether a rank is known to have finished a call because it has left after it. */
+  public synchronized boolean hasFinished(int peer, long call) {
+    Notice left = notices[LEFT][peer];
+    return left != null
+        && left.departure == Departure.CLOSED
+        && left.reason.isEmpty()
+        && left.call >= call
+        && notices[FAILED][peer] == null;
   }
 
   /** Whether a rank has sent any notice. */
   public synchronized boolean hasLeftOrFailed(int peer) {
-    return hasLeft(peer) || failures[peer] != null;
+    return hasLeft(peer) || notices[FAILED][peer] != null;
   }
 
   /**
@@ -135,8 +125,8 @@ public final class DepartureNotices implements AutoCloseable {
    * @return {@link RankMap#NO_RANK} if there is none, or each rank's notices go to all others
    */
   public synchronized int otherGone(IntPredicate needed) {
-    for (int peer = 0; passesOn && peer < departures.length; peer++) {
-      if (failures[peer] != null || departures[peer] != null && needed.test(peer)) {
+    for (int peer = 0; passesOn && peer < group.size(); peer++) {
+      if (notices[FAILED][peer] != null || notices[LEFT][peer] != null && needed.test(peer)) {
         return peer;
       }
     }
@@ -146,53 +136,52 @@ public final class DepartureNotices implements AutoCloseable {
   /** Why a call of a rank failed, or an empty text if the rank has sent no failure notice. */
   public synchronized String whyGivenUp(int peer) {
     read();
-    return failures[peer] == null ? "" : failures[peer];
+    return notices[FAILED][peer] == null ? "" : notices[FAILED][peer].reason;
   }
 
   /** Whether a rank's call failed by itself, not for want of another rank. */
   public synchronized boolean hasFailedByItself(int peer) {
     read();
-    return byThemselves[peer];
+    return notices[FAILED][peer] != null && notices[FAILED][peer].isByItself;
   }
 
   /** Why a rank left, or an empty text if it has not left or gave no reason. */
   public synchronized String reason(int peer) {
-    return hasLeft(peer) ? reasons[peer] : "";
+    return hasLeft(peer) ? notices[LEFT][peer].reason : "";
   }
 
   /** How a rank left; only after {@link #hasLeft}. */
   public synchronized Departure departure(int peer) {
-    return departures[peer];
+    return notices[LEFT][peer].departure;
   }
 
   /**
-   * Notifies the others that this rank leaves. Waits for no rank.
-   *
-   * @param reason what ended this rank, or an empty text
-   * @param unreachable ranks to skip: sending to a rank that is gone can make MPI end this process
+   * Notifies the others that this rank leaves after a call. Sending to unreachable ranks can end
+   * the process.
    */
-  public void send(Departure departure, String reason, IntPredicate unreachable) {
-    send(LEFT, departure, false, reason, unreachable);
+  public void send(Departure departure, String reason, long call, IntPredicate unreachable) {
+    send(LEFT, departure, false, call, reason, unreachable);
   }
 
-  /**
-   * Notifies the others that a call of this rank has failed. The rank leaves later. See {@link
-   * #send}.
-   *
-   * @param byItself whether it failed by itself, not for want of another rank
-   */
+  /** Notifies the others that a call has failed, by itself or for want of another rank. */
   public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
-    send(FAILED, Departure.CLOSED, byItself, reason, unreachable);
+    send(FAILED, Departure.CLOSED, byItself, 0, reason, unreachable);
   }
 
   private void send(
-      int kind, Departure departure, boolean byItself, String reason, IntPredicate unreachable) {
+      int kind,
+      Departure departure,
+      boolean byItself,
+      long call,
+      String reason,
+      IntPredicate unreachable) {
     ByteBuffer leaving = own[kind];
-    leaving.putLong(GENERATION, generation);
+    leaving.putLong(ID, id);
     leaving.putInt(RANK, group.rank());
     leaving.putInt(KIND, kind);
     leaving.putInt(DEPARTURE, departure.ordinal());
     leaving.putInt(BY_ITSELF, byItself ? 1 : 0);
+    leaving.putLong(CALL, call);
     ShortText.put(leaving, REASON, REASON_BYTES, reason);
     send(leaving, unreachable);
   }
@@ -202,9 +191,7 @@ public final class DepartureNotices implements AutoCloseable {
     for (int peer : neighbours) {
       try {
         if (!unreachable.test(peer)) {
-          Message message = group.sender(memory, peer, Channel.DEPARTURE);
-          message.start();
-          message.close();
+          mailbox.send(memory, peer);
         }
       } catch (GradientSyncException e) {
         failure = failure == null ? e : failure; // still notify the other ranks
@@ -217,7 +204,6 @@ public final class DepartureNotices implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    closed = true;
-    Resources.closeAll(receive);
+    mailbox.close();
   }
 }

@@ -6,27 +6,9 @@ import org.gradientsync.spi.Transport;
 
 /**
  * The messages of one group: the job's transport with the group's rank numbers and its own tag
- * range.
+ * range, the context.
  */
-public final class GroupTransport {
-  private final Transport transport;
-  private final RankMap ranks;
-  private final int context;
-
-  /**
-   * @param transport of the whole job
-   * @param context the group's tag range
-   */
-  public GroupTransport(Transport transport, RankMap ranks, int context) {
-    this.transport = transport;
-    this.ranks = ranks;
-    this.context = context;
-  }
-
-  public RankMap ranks() {
-    return ranks;
-  }
-
+public record GroupTransport(Transport transport, RankMap ranks, int context) {
   public int rank() {
     return ranks.rank();
   }

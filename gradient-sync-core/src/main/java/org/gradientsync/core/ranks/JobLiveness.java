@@ -31,7 +31,6 @@ public final class JobLiveness {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();
   }
 
-  /** Whether a rank has left the job. */
   public boolean hasLeft(int worldRank) {
     DepartureNotices notices = world;
     return notices != null && notices.hasLeft(worldRank);

@@ -7,17 +7,7 @@ import org.gradientsync.GradientSyncException;
  * Which ranks of a group are alive, as far as this rank can see or was notified, and why the others
  * left. Any thread may call this; it takes no group's lock.
  */
-public final class Liveness {
-  private final RankMap ranks;
-  private final JobLiveness job;
-  private final DepartureNotices departures;
-
-  public Liveness(RankMap ranks, JobLiveness job, DepartureNotices departures) {
-    this.ranks = ranks;
-    this.job = job;
-    this.departures = departures;
-  }
-
+public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departures) {
   /** Whether a rank is not known to have died. */
   public boolean isAlive(int peer) {
     return job.isAlive(ranks.worldRank(peer));
@@ -42,9 +32,7 @@ public final class Liveness {
     return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);
   }
 
-  /**
-   * Whether a rank has died, or has left with a reason. Either way it receives no more messages.
-   */
+  /** Whether a rank has died, or has left with a reason, and so receives no more messages. */
   public boolean isGone(int peer) {
     return job.isGone(ranks.worldRank(peer)) || !departures.reason(peer).isEmpty();
   }
@@ -58,10 +46,7 @@ public final class Liveness {
     }
   }
 
-  /**
-   * Why a rank left, or an empty text if it has not left or has given the reason in a failure
-   * notice.
-   */
+  /** Why a rank left; empty if it has not, or has given the reason in a failure notice. */
   public String whyLeft(int peer) {
     String reason = departures.reason(peer);
     if (reason.isEmpty()) {

@@ -13,17 +13,11 @@ public final class Neighbours {
 
   private Neighbours() {}
 
-  /** Whether all ranks of a group are neighbours. */
   public static boolean areAll(int size) {
     return size <= ALL;
   }
 
-  /**
-   * The neighbours of a rank.
-   *
-   * @param size the number of ranks
-   * @return ranks in ascending order
-   */
+  /** The neighbours of a rank in ascending order. */
   public static int[] of(int rank, int size) {
     return IntStream.range(1, size)
         .filter(distance -> areAll(size) || Integer.bitCount(distance) == 1)

@@ -35,6 +35,7 @@ public final class NodeLayout {
       localRanks[peer] = nodes.get(node).size();
       nodes.get(node).add(peer);
     }
+    nodes.replaceAll(List::copyOf);
   }
 
   /** As if each rank were alone on its node. */
@@ -44,7 +45,6 @@ public final class NodeLayout {
     return new NodeLayout(ranks.rank(), nodes, all, new int[ranks.size()]);
   }
 
-  /** The number of ranks. */
   public int ranks() {
     return nodeOf.length;
   }
@@ -54,12 +54,10 @@ public final class NodeLayout {
     return nodes.size();
   }
 
-  /** This rank's node. */
   public int node() {
     return nodeOf(rank);
   }
 
-  /** The node of a rank. */
   public int nodeOf(int peer) {
     return nodeOf[peer];
   }
@@ -69,7 +67,6 @@ public final class NodeLayout {
     return nodes.get(node);
   }
 
-  /** This rank's number on its node. */
   public int localRank() {
     return localRank(rank);
   }
@@ -89,12 +86,10 @@ public final class NodeLayout {
     return true;
   }
 
-  /** The number of ranks on the node with the fewest. */
   public int fewest() {
     return nodes.stream().mapToInt(List::size).min().orElseThrow();
   }
 
-  /** The number of ranks on the node with the most. */
   public int most() {
     return nodes.stream().mapToInt(List::size).max().orElseThrow();
   }

@@ -36,9 +36,12 @@ public final class RankMap {
     return worldRanks.length;
   }
 
-  /** The world rank of a rank of the group. */
   public int worldRank(int peer) {
     return worldRanks[peer];
+  }
+
+  public List<Integer> worldRanks() {
+    return IntStream.of(worldRanks).boxed().toList();
   }
 
   public int[] worldRanks(int[] peers) {
@@ -55,12 +58,10 @@ public final class RankMap {
     return IntStream.range(0, worldRanks.length).boxed().toList();
   }
 
-  /** The ranks on a node in ascending order. */
   public List<Integer> onNode(int node) {
     return all().stream().filter(peer -> nodeOf(peer) == node).toList();
   }
 
-  /** See {@link Transport#nodeOf}. */
   public int nodeOf(int peer) {
     return transport.nodeOf(worldRanks[peer]);
   }
@@ -74,13 +75,11 @@ public final class RankMap {
     return transport.placeOf(worldRanks[peer]);
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#name}. */
   public String name(int peer) {
     String place = placeOf(peer);
     return "rank " + peer + (place.isEmpty() ? "" : " (" + place + ")");
   }
 
-  /** See {@link org.gradientsync.spi.RankGroup#names}. */
   public String names(List<Integer> peers) {
     if (peers.size() > MAX_LISTED) {
       return RankRanges.of(peers);
@@ -96,10 +95,7 @@ public final class RankMap {
     return peer == NO_RANK ? "rank " + worldRank + " of the job" : name(peer);
   }
 
-  /**
-   * @param role names the argument in the message
-   * @throws IllegalArgumentException if there is no such rank
-   */
+  /** Throws an IllegalArgumentException if there is no such rank; the role names the argument. */
   public void require(int peer, String role) {
     if (peer < 0 || peer >= worldRanks.length) {
       throw new IllegalArgumentException(
@@ -107,11 +103,7 @@ public final class RankMap {
     }
   }
 
-  /**
-   * As above, for the other rank of a message.
-   *
-   * @throws IllegalArgumentException if there is no such rank, or it is this one
-   */
+  /** As above, for the other rank of a message. */
   public void requireOther(int peer, String role) {
     require(peer, role);
     if (peer == rank) {

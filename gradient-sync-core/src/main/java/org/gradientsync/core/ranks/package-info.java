@@ -6,7 +6,8 @@
  * nodes. A {@link org.gradientsync.core.ranks.GroupKey} identifies a group on all ranks, and {@link
  * org.gradientsync.core.ranks.ContextIds} gives it a range of tags, of which each {@link
  * org.gradientsync.core.ranks.Channel} is one kind of message. {@link
- * org.gradientsync.core.ranks.GroupTransport} makes a group's messages.
+ * org.gradientsync.core.ranks.GroupTransport} makes a group's messages, and a {@link
+ * org.gradientsync.core.ranks.Mailbox} is for short ones from any rank.
  *
  * <p>{@link org.gradientsync.core.ranks.JobLiveness} knows which processes have died, and {@link
  * org.gradientsync.core.ranks.Liveness} the same for a group. A rank that leaves sends {@link

@@ -8,10 +8,11 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.Liveness;
+import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.Neighbours;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
-import org.gradientsync.spi.Transport;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
@@ -35,23 +36,21 @@ public final class ArrivalNotices implements AutoCloseable {
 
   private final GroupTransport group;
   private final long id;
-  private final IntPredicate unreachable;
+  private final Liveness liveness;
   private final boolean allAreNeighbours;
   private final Peer[] peers; // each null until a message to it is due
-  private ByteBuffer in; // null until a call is late
-  private Message receive;
+  private final Mailbox mailbox; // not open until a call is late
   private final BitSet arrived = new BitSet(); // at the call
   private long call; // the newest that this rank knows of
   private int reach = 1; // the ranks that follow this one and are told of the call
   private long widened;
-  private boolean failed;
 
-  /** The notices to another rank. */
+  /** What this rank and another one have told each other. */
   private final class Peer implements AutoCloseable {
     private final int rank;
     private final boolean isNeighbour;
     private final ByteBuffer out = HostBuffers.allocate(bytes());
-    private final Message send;
+    private final Message send; // used again and again, because busy ranks are often late
     private final BitSet known = new BitSet(); // to it, of the call
     private long heard; // the newest call that it has told of
     private boolean unread; // it has not acknowledged the last notice
@@ -67,8 +66,9 @@ public final class ArrivalNotices implements AutoCloseable {
     void update(boolean tells) {
       try {
         boolean news = tells && !unread && hasNews() && mayBeTold();
-        if ((news || owes) && !lost && send.test() && !unreachable.test(rank)) {
+        if ((news || owes) && !lost && send.test() && !liveness.isUnreachable(rank)) {
           write(news);
+          send.start();
         }
       } catch (GradientSyncException e) {
         lost = true; // the wait for its call says so
@@ -90,21 +90,16 @@ public final class ArrivalNotices implements AutoCloseable {
       out.putInt(SENDER, group.rank());
       out.putInt(READ, owes ? 1 : 0);
       out.putLong(CALL, news ? call : 0);
-      for (int rank = 0; news && rank < group.size(); rank++) {
-        setBit(rank, arrived.get(rank));
-      }
-      unread |= news;
       if (news) {
+        HostBuffers.fillZero(out, ARRIVED, bytes() - ARRIVED);
+        for (int i = arrived.nextSetBit(0); i >= 0; i = arrived.nextSetBit(i + 1)) {
+          int at = ARRIVED + i / Byte.SIZE;
+          out.put(at, (byte) (out.get(at) | 1 << i % Byte.SIZE));
+        }
         known.or(arrived);
+        unread = true;
       }
       owes = false;
-      send.start();
-    }
-
-    private void setBit(int rank, boolean value) {
-      int at = ARRIVED + rank / Byte.SIZE;
-      int bit = 1 << rank % Byte.SIZE;
-      out.put(at, (byte) (value ? out.get(at) | bit : out.get(at) & ~bit));
     }
 
     @Override
@@ -113,18 +108,14 @@ public final class ArrivalNotices implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends and receives nothing before a call is late.
-   *
-   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
-   * @param unreachable the ranks that must be sent nothing
-   */
-  ArrivalNotices(GroupTransport group, long id, IntPredicate unreachable) {
+  /** Sends and receives nothing before a call is late. */
+  ArrivalNotices(GroupTransport group, long id, Liveness liveness) {
     this.group = group;
     this.id = id;
-    this.unreachable = unreachable;
+    this.liveness = liveness;
     allAreNeighbours = Neighbours.areAll(group.size());
     peers = new Peer[group.size()];
+    mailbox = new Mailbox(group, Channel.ARRIVALS, bytes());
   }
 
   private int bytes() {
@@ -133,16 +124,7 @@ public final class ArrivalNotices implements AutoCloseable {
 
   /** Whether a call has been late. */
   boolean isOpen() {
-    return in != null;
-  }
-
-  private void open() {
-    in = HostBuffers.allocate(bytes());
-    receive = group.receiver(in, Transport.ANY_RANK, Channel.ARRIVALS);
-    receive.start();
-    for (int peer : Neighbours.of(group.rank(), group.size())) {
-      peers[peer] = new Peer(peer, true);
-    }
+    return mailbox.isOpen();
   }
 
   /**
@@ -154,8 +136,10 @@ public final class ArrivalNotices implements AutoCloseable {
    * @param tells whether to tell the others, unless one of them has told of the call
    */
   void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
-    if (in == null) {
-      open();
+    if (!isOpen()) {
+      for (int peer : Neighbours.of(group.rank(), group.size())) {
+        peers[peer] = new Peer(peer, true);
+      }
     }
     begin(sequence);
     read();
@@ -163,7 +147,7 @@ public final class ArrivalNotices implements AutoCloseable {
     if (told && call == sequence) {
       arrived.set(group.rank());
       for (int peer = 0; peer < peers.length; peer++) {
-        if (come.test(peer)) {
+        if (come.test(peer) || liveness.departures().hasFinished(peer, sequence)) {
           arrived.set(peer);
         }
       }
@@ -194,31 +178,29 @@ public final class ArrivalNotices implements AutoCloseable {
 
   private void read() {
     try {
-      while (!failed && receive.test()) {
-        int sender = in.getInt(SENDER);
-        boolean valid = in.getLong(ID) == id; // otherwise of an earlier owner of these tags
+      for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
+        int sender = next.getInt(SENDER);
+        boolean valid = next.getLong(ID) == id; // otherwise of an earlier owner of these tags
         if (valid && sender >= 0 && sender < peers.length && sender != group.rank()) {
-          take(sender);
+          take(next, peer(sender));
         }
-        receive.start();
       }
     } catch (GradientSyncException e) {
-      failed = true; // the wait for a call says so
+      // the wait for a call says so
     }
   }
 
-  private void take(int sender) {
-    Peer peer = peer(sender);
-    peer.unread &= in.getInt(READ) == 0;
-    long told = in.getLong(CALL);
+  private void take(ByteBuffer notice, Peer peer) {
+    peer.unread &= notice.getInt(READ) == 0;
+    long told = notice.getLong(CALL);
     peer.owes |= told != 0;
     begin(told);
     if (told == call) {
       peer.heard = told;
-      for (int rank = 0; rank < peers.length; rank++) {
-        if ((in.get(ARRIVED + rank / Byte.SIZE) >> rank % Byte.SIZE & 1) != 0) {
-          peer.known.set(rank);
-          arrived.set(rank);
+      for (int i = 0; i < peers.length; i++) {
+        if ((notice.get(ARRIVED + i / Byte.SIZE) >> i % Byte.SIZE & 1) != 0) {
+          peer.known.set(i);
+          arrived.set(i);
         }
       }
     }
@@ -268,6 +250,6 @@ public final class ArrivalNotices implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(() -> Resources.closeAll(receive), () -> Resources.closeAll(peers));
+    Resources.closeAll(() -> Resources.closeAll(peers), mailbox);
   }
 }

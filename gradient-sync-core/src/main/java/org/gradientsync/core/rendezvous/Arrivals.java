@@ -1,14 +1,11 @@
 package org.gradientsync.core.rendezvous;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.IntPredicate;
+import java.util.function.BiPredicate;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
-import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -30,41 +27,26 @@ public final class Arrivals implements AutoCloseable {
   private Rendezvous rendezvous;
   private boolean pair; // the last call is an exchange with single other ranks
 
-  /**
-   * The first rendezvous is by messages.
-   *
-   * @param id random, and the same on all ranks
-   * @param unreachable the ranks that must be sent nothing, because they are gone
-   */
-  public Arrivals(GroupTransport transport, Calls calls, long id, IntPredicate unreachable) {
+  /** The first rendezvous is by messages. */
+  public Arrivals(GroupTransport transport, Calls calls, long id, Liveness liveness) {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
     pairs = new Pairs(ranks.size());
-    notices = new ArrivalNotices(transport, id, unreachable);
-    rendezvous =
-        Neighbours.areAll(transport.size())
-            ? new MessageRendezvous(transport, Channel.CALLS, 0)
-            : NodesRendezvous.ofLeaders(transport, notices, false);
+    notices = new ArrivalNotices(transport, id, liveness);
+    rendezvous = NodesRendezvous.ofLeaders(transport, notices, false);
   }
 
-  /** For a rendezvous over several nodes. */
   public ArrivalNotices notices() {
     return notices;
   }
 
-  /** Begins a collective. */
   public Rendezvous beginRendezvous() {
     pair = false;
     return rendezvous;
   }
 
-  /**
-   * Begins an exchange with single other ranks.
-   *
-   * @param destination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param source the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(int destination, int source, int tag) {
     pair = true;
     pairs.begin(destination, source, tag);
@@ -79,22 +61,12 @@ public final class Arrivals implements AutoCloseable {
     return pair;
   }
 
-  /**
-   * Uses messages that can carry small contributions from the next call on. Every rank calls this
-   * after the same call.
-   */
-  public void useInlinePayload() {
-    useRendezvous(
-        Neighbours.areAll(transport.size())
-            ? new MessageRendezvous(transport, Channel.PAYLOAD, InlinePayload.most(ranks.size()))
-            : NodesRendezvous.ofLeaders(transport, notices, true));
+  /** Lets small contributions travel with the calls after this one, on every rank. */
+  public void carryContributions() {
+    useRendezvous(NodesRendezvous.ofLeaders(transport, notices, true));
   }
 
-  /**
-   * Uses another rendezvous from the next call on. Every rank calls this after the same call.
-   *
-   * @param newRendezvous closed with this
-   */
+  /** Uses another rendezvous after this call, on every rank. It is closed with this. */
   public void useRendezvous(Rendezvous newRendezvous) {
     Rendezvous old = rendezvous;
     rendezvous = newRendezvous;
@@ -105,24 +77,9 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** The rendezvous over several nodes, or null if the ranks meet in another way. */
+  /** The rendezvous by messages, or null if the ranks meet in shared memory alone. */
   public NodesRendezvous overNodes() {
     return rendezvous instanceof NodesRendezvous nodes ? nodes : null;
-  }
-
-  /** The maximum size of an {@link InlinePayload} for each rank; the same on all ranks. */
-  public int payloadBytes() {
-    return rendezvous.payloadBytes();
-  }
-
-  /** Whether a rank has sent its contribution with the current call. */
-  public boolean hasInlinePayload(int peer) {
-    return CallRecord.isInline(rendezvous.call(peer));
-  }
-
-  /** The memory for the contribution that a rank sends with its call; the same for all calls. */
-  public ByteBuffer inlinePayloadOf(int peer, int bytes) {
-    return rendezvous.call(peer).slice(CallRecord.BYTES, bytes).order(ByteOrder.nativeOrder());
   }
 
   /**
@@ -139,8 +96,8 @@ public final class Arrivals implements AutoCloseable {
     }
     return switch (phase) {
       case RENDEZVOUS -> calls.met() >= number;
-      case SEND -> pairs.reachedAsReceiver(peer, tag) >= number;
-      case RECEIVE -> pairs.reachedAsSender(peer, tag) >= number;
+      case SEND -> pairs.reached(peer, false, tag) >= number;
+      case RECEIVE -> pairs.reached(peer, true, tag) >= number;
       case DATA -> true;
     };
   }
@@ -154,19 +111,16 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /** How a message is tested: a failed one must throw, because it fails only once. */
-  public interface MessageTest {
-    /** Whether a message of a rank has finished. */
-    boolean test(Message message, int peer);
-  }
-
-  /** The ranks for which a call still waits, given one of them. */
-  public String describeAwaited(int peer, MessageTest test) {
+  /**
+   * The ranks for which a call still waits, given one of them. A message that fails must throw when
+   * it is tested, because it fails only once.
+   */
+  public String describeAwaited(int peer, BiPredicate<Message, Integer> test) {
     return pair ? ranks.name(peer) : missing(peer, test);
   }
 
   /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
-  public String describeLate(int peer, MessageTest test) {
+  public String describeLate(int peer, BiPredicate<Message, Integer> test) {
     if (pair) {
       return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
     }
@@ -180,7 +134,7 @@ public final class Arrivals implements AutoCloseable {
         + calls.log().lastFinished();
   }
 
-  private String missing(int waitedFor, MessageTest test) {
+  private String missing(int waitedFor, BiPredicate<Message, Integer> test) {
     List<Integer> missing = new ArrayList<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       if (peer != ranks.rank() && !test.test(rendezvous.arrival(peer), peer)) {

@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
@@ -19,48 +20,21 @@ import org.gradientsync.spi.HostElement;
 public final class CallRecord {
   /** Which method of the API a call comes from. Calls of two origins never match. */
   public enum Origin {
-    /** A call of a sync on device buffers, and a barrier. */
-    SYNC(""),
-
-    /** A call of a communicator on host memory. */
-    COMMUNICATOR("communicator."),
-
-    /** {@link org.gradientsync.GradientSync#register}, whatever it prepares. */
-    REGISTER("register"),
-
-    /** {@link org.gradientsync.GradientSync#create}. */
+    SYNC(""), // on device buffers, and a barrier
+    COMMUNICATOR("communicator."), // on host memory
+    REGISTER("register"), // whatever it prepares
     CREATE("GradientSync.create"),
-
-    /** {@link org.gradientsync.GradientSync#split}. */
     SYNC_SPLIT("split"),
-
-    /** {@link org.gradientsync.Communicator#split}. */
     COMMUNICATOR_SPLIT("communicator.split"),
 
     // From here on, what consists of several exchanges, whose elements the program does not know.
-
-    /** {@link org.gradientsync.GradientSync#mean}. */
     MEAN("mean"),
-
-    /** {@link org.gradientsync.GradientSync#average(org.gradientsync.SparseRows)}. */
     AVERAGE_ROWS("average"),
-
-    /** {@link org.gradientsync.GradientBuckets.Builder#build}. */
     BUILD_BUCKETS("GradientBuckets.build"),
-
-    /** {@link org.gradientsync.GradientBuckets#rebuild}. */
     REBUILD_BUCKETS("GradientBuckets.rebuild"),
-
-    /** {@link org.gradientsync.GradientBuckets#clipByGlobalNorm}. */
     CLIP("GradientBuckets.clipByGlobalNorm"),
-
-    /** {@link org.gradientsync.GradientBuckets#isFinite}. */
     IS_FINITE("GradientBuckets.isFinite"),
-
-    /** {@link org.gradientsync.GradientBuckets#stopRequested}. */
     STOP_REQUESTED("GradientBuckets.stopRequested"),
-
-    /** {@link org.gradientsync.GradientBuckets#discard}. */
     DISCARD("discard");
 
     private final String text;
@@ -69,12 +43,10 @@ public final class CallRecord {
       this.text = text;
     }
 
-    /** The name of the method in errors. */
     private String text(Kind kind) {
       return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
     }
 
-    /** Whether the call consists of others, whose elements the program does not know. */
     private boolean isComposed() {
       return compareTo(MEAN) >= 0;
     }
@@ -95,7 +67,7 @@ public final class CallRecord {
   public static final long NOWHERE = -1;
 
   /** The memory id of elements that travel with the call. */
-  public static final long INLINE = -2;
+  private static final long INLINE = -2;
 
   /** The memory id of elements of which sums travel with the calls. */
   private static final long SUMMED = -3;
@@ -130,10 +102,8 @@ public final class CallRecord {
   /** The name of the input, or of the only buffer. */
   public static final int INPUT = 0;
 
-  /** The name of the output. */
   public static final int OUTPUT = 1;
 
-  /** The root of calls that have none. */
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();
@@ -174,23 +144,16 @@ public final class CallRecord {
     target.putLong(SEQUENCE, sequence);
   }
 
-  /** Whether the elements travel with the call. */
-  static boolean isInline(ByteBuffer call) {
-    return memoryId(call) == INLINE;
-  }
-
   /** Adds where the buffer lies, for ranks that share memory. */
   public static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
     target.putLong(MEMORY_ID, memoryId);
     target.putLong(MEMORY_OFFSET, memoryOffset);
   }
 
-  /** Adds the size of the elements that travel with the call. */
   static void writeInline(ByteBuffer target, int bytes) {
     writePlace(target, INLINE, bytes);
   }
 
-  /** Adds the size of the sums that travel with the calls. */
   static void writeSummed(ByteBuffer target, int bytes) {
     writePlace(target, SUMMED, bytes);
   }
@@ -212,7 +175,7 @@ public final class CallRecord {
 
   /** The size of the elements that travel with the call, or 0. */
   static int inlineBytes(ByteBuffer call) {
-    return isInline(call) ? (int) memoryOffset(call) : 0;
+    return memoryId(call) == INLINE ? (int) memoryOffset(call) : 0;
   }
 
   public static long memoryId(ByteBuffer call) {
@@ -272,10 +235,8 @@ public final class CallRecord {
     target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
     if (buffer != null) {
       target.put(at + NAME_TEXT, buffer.nameBytes(), 0, NAME_BYTES);
-      return;
-    }
-    for (int i = at + NAME_TEXT; i < at + NAME_FIELDS; i += 8) {
-      target.putLong(i, 0);
+    } else {
+      HostBuffers.fillZero(target, at + NAME_TEXT, NAME_BYTES);
     }
   }
 
@@ -283,7 +244,6 @@ public final class CallRecord {
     return NAMES + which * NAME_FIELDS;
   }
 
-  /** The name of a buffer, or an empty text. */
   static String text(ByteBuffer call, int which) {
     return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
   }
@@ -327,20 +287,12 @@ public final class CallRecord {
     return true;
   }
 
-  /**
-   * Whether the rank has named its buffer.
-   *
-   * @param which {@link #INPUT} or {@link #OUTPUT}
-   */
+  /** Whether the rank has named its {@link #INPUT} or {@link #OUTPUT}. */
   public static boolean hasName(ByteBuffer call, int which) {
     return call.getLong(name(which) + NAME_HASH) != 0;
   }
 
-  /**
-   * Whether two ranks mean the same part of the same buffer, if both have named it.
-   *
-   * @param which {@link #INPUT} or {@link #OUTPUT}
-   */
+  /** Whether two ranks mean the same part of the same buffer, if both have named it. */
   public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
     int at = name(which);
     return !hasName(a, which)
@@ -355,20 +307,13 @@ public final class CallRecord {
     return kind < KINDS.length ? KINDS[kind] : null;
   }
 
-  /** The origin of a call, or null if it is invalid. */
   static Origin origin(ByteBuffer call) {
     int origin = call.getInt(KIND) >>> KIND_BITS;
     return origin < ORIGINS.length ? ORIGINS[origin] : null;
   }
 
-  /** Whether kind and origin are known. */
   static boolean isValid(ByteBuffer call) {
     return kind(call) != null && origin(call) != null;
-  }
-
-  /** Whether a call of a sync has this kind. */
-  static boolean isOfSync(ByteBuffer call, Kind kind) {
-    return origin(call) == Origin.SYNC && kind(call) == kind;
   }
 
   private static long count(ByteBuffer call) {

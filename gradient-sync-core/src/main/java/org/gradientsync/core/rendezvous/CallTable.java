@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.gradientsync.core.ranks.RankRanges;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
@@ -17,36 +18,22 @@ public final class CallTable {
       "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
           + " unevenSteps()";
 
-  /** A bucket that allows uneven steps, or is not the first of a step. */
+  // Names of buckets, which may be of a later bucket set of the sync. Long names are shortened, so
+  // the first bucket of a step is one that is not known to be another.
+  private static final String SET = "(buckets \\d+, )?";
   private static final Pattern LATER_BUCKET =
-      Pattern.compile("\\[\\d+] \"(buckets \\d+, )?(uneven|bucket [1-9])");
-
-  private static final Pattern UNEVEN_BUCKET =
-      Pattern.compile("\\[\\d+] \"(buckets \\d+, )?uneven");
-
-  /** The beginning of the name of a bucket of a sync's later bucket sets. */
-  private static final String LATER_SET = "(buckets \\d+, )?";
-
-  /**
-   * A bucket that is the first of a step, or may be: long names are shortened. Buckets that allow
-   * uneven steps have other names.
-   */
-  private static final Pattern FIRST_BUCKET = Pattern.compile(LATER_SET + "bucket(?! [1-9])");
-
+      Pattern.compile("] \"" + SET + "(uneven|bucket [1-9])");
+  private static final Pattern UNEVEN_BUCKET = Pattern.compile("] \"" + SET + "uneven");
+  private static final Pattern FIRST_BUCKET = Pattern.compile(SET + "bucket(?! [1-9])");
   private static final Pattern ANY_BUCKET =
-      Pattern.compile("(weights of )?" + LATER_SET + "(uneven )?bucket");
+      Pattern.compile("(weights of )?" + SET + "(uneven )?bucket");
 
   /** The number of ranks up to which each has a line, and the maximum number of lines above. */
   private static final int LINES = 16;
 
   private CallTable() {}
 
-  /**
-   * What to do if another rank has closed its sync, perhaps after its last step.
-   *
-   * @param calls this rank's, the current one at last
-   * @return the end of an error message, or an empty text
-   */
+  /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
   public static String adviceAfterClose(FlightRecorder calls) {
     boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
     boolean allowsThem =
@@ -54,24 +41,28 @@ public final class CallTable {
     return isLater || allowsThem ? "" : "; " + UNEVEN_STEPS;
   }
 
-  /** The calls of all ranks, after a mismatch. */
-  public static String ofMismatch(Rendezvous rendezvous, int rank, int size) {
+  /**
+   * The calls of all ranks, after a mismatch.
+   *
+   * @param counts whether their numbers of calls on devices differ
+   */
+  public static String ofMismatch(Rendezvous rendezvous, int rank, int size, boolean counts) {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
-    boolean counted = true;
-    ByteBuffer known = rendezvous.call(0);
-    for (int peer = 1; peer < size; peer++) {
-      counted &= CallRecord.sameEnqueued(known, rendezvous.call(peer));
-      known = CallRecord.enqueued(known) >= 0 ? known : rendezvous.call(peer);
-    }
     List<String> calls = new ArrayList<>();
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
       String after = ", after " + CallRecord.enqueued(call) + " calls on its device";
-      calls.add(CallRecord.describe(call) + (counted ? "" : after));
+      calls.add(CallRecord.describe(call) + (counts ? after : ""));
     }
     appendLines(text, calls);
     return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
         .toString();
+  }
+
+  /** The calls of two ranks, of which one sends to the other. */
+  public static String ofPair(int rank, ByteBuffer own, int peer, ByteBuffer other) {
+    return "the ranks' calls do not match, rank=%s:\n  rank %s: %s\n  rank %s: %s"
+        .formatted(rank, rank, CallRecord.describe(own), peer, CallRecord.describe(other));
   }
 
   /** A line for each rank, or for each group of ranks with the same call if there are many. */
@@ -110,8 +101,8 @@ public final class CallTable {
 
   /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
   private static boolean mayBeginStep(ByteBuffer call) {
-    return (CallRecord.isOfSync(call, Kind.ALL_REDUCE)
-            || CallRecord.isOfSync(call, Kind.REDUCE_SCATTER))
+    Kind kind = CallRecord.origin(call) == Origin.SYNC ? CallRecord.kind(call) : null;
+    return (kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER)
         && FIRST_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
   }
 

@@ -21,10 +21,6 @@ public final class Calls implements DeviceCalls {
   private long before; // calls that the library made itself
   private long enqueued; // negative if unknown
 
-  /**
-   * @param callerThreads where the threads that make calls are recorded
-   * @param ranks the number of ranks in the group
-   */
   public Calls(CallerThreads callerThreads, int ranks) {
     this.callerThreads = callerThreads;
     this.ranks = ranks;
@@ -48,10 +44,7 @@ public final class Calls implements DeviceCalls {
     return begin(number(), origin, kind, element, count, op, root, null);
   }
 
-  /**
-   * Records a message to or from another rank, and returns the record. It has the number of the
-   * last collective.
-   */
+  /** As above, for a message. It has the number of the last collective. */
   public ByteBuffer recordMessage(CollectiveCall message) {
     return begin(number(), Origin.SYNC, message);
   }

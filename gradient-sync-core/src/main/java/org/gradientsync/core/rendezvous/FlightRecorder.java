@@ -54,20 +54,13 @@ public final class FlightRecorder {
     ended.lazySet(last(0), -count);
   }
 
-  /**
-   * The number of the last call if it was enqueued on a device and may not have finished; otherwise
-   * 0.
-   */
+  /** The number of the last call if it is on a device and may not have finished; otherwise 0. */
   long unsettled() {
     long last = count;
     return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
-  /**
-   * Marks all enqueued calls up to this one as finished.
-   *
-   * @param call the number of the call
-   */
+  /** Marks all enqueued calls up to the one with this number as finished. */
   void settled(long call) {
     long now = System.nanoTime();
     long done = call;
@@ -105,7 +98,6 @@ public final class FlightRecorder {
     return "none";
   }
 
-  /** Whether there has been no call. */
   public boolean isEmpty() {
     return count == 0;
   }
@@ -122,12 +114,8 @@ public final class FlightRecorder {
     List<String> lines = new ArrayList<>();
     for (int back = (int) Math.min(count, LENGTH) - 1; back >= 0; back--) {
       int at = last(back);
-      lines.add(
-          CallRecord.describe(calls[at])
-              + ", began "
-              + Amounts.time(Math.max(0, now - began[at]))
-              + " ago, "
-              + outcome(back));
+      String ago = Amounts.time(Math.max(0, now - began[at]));
+      lines.add(CallRecord.describe(calls[at]) + ", began " + ago + " ago, " + outcome(back));
     }
     return lines;
   }
@@ -150,9 +138,7 @@ public final class FlightRecorder {
     return at(count - back);
   }
 
-  /**
-   * The slot of a call with this number, counted from 1; or the last slot if there has been none.
-   */
+  /** The slot of a call with this number, counted from 1. */
   private static int at(long call) {
     return (int) Math.floorMod(call - 1, (long) LENGTH);
   }

@@ -6,54 +6,63 @@ import org.gradientsync.core.backend.Counter;
 
 /**
  * The calls of all ranks of a group, and what travels with them, in memory that the ranks of one
- * node have mapped. Each rank of the node writes its own entry, the node's leader those of other
- * nodes, and then a counter.
+ * node have mapped: contributions of all ranks, or what the ranks of the node add to a sum over
+ * nodes, and its result. Each rank of the node writes its own entry, the node's leader those of
+ * other nodes, and then a counter. There are two {@linkplain Rendezvous#slot slots} of everything.
  */
-final class GatheredCalls {
-  /** The number of slots between which the calls alternate. */
-  static final int SLOTS = 2;
+public final class GatheredCalls {
+  /** The maximum size of a sum. Above it, a node adds faster if each rank adds some elements. */
+  static final int MAX_SUM = 16 << 10;
 
   /** Above this size, copying and adding on every rank takes longer than more messages. */
   private static final int MAX_PAYLOAD = 8 << 10;
 
   private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
+  private static final int MIN_MAX_PAYLOAD = 128; // so that a rank keeps little for each other one
   private static final int MIN_PAYLOAD = 64;
 
   private static final int SAME = Long.BYTES; // of each slot, beside the counter
 
   private final ByteBuffer memory;
-  private final ByteBuffer[][] entries; // by rank and slot
+  private final int ranks;
+  private final ByteBuffer[] entries; // by slot and rank; each made at first use
+  private final ByteBuffer[][] parts; // by local rank and slot; results are behind them
   private final Counter gathered;
   private final int payload;
+  private final int nodeSize;
 
   /**
-   * @param memory {@link #bytes} zeros in native byte order, the same for all ranks of the node
+   * @param memory {@link #bytes} zeros, the same for all ranks of the node
    * @param ranks the number of ranks of the group
    * @param payload the maximum size of what travels with each call
+   * @param nodeSize the number of ranks of the node that add to sums; 0 if no sums travel
    */
-  GatheredCalls(ByteBuffer memory, int ranks, int payload) {
+  GatheredCalls(ByteBuffer memory, int ranks, int payload, int nodeSize) {
     this.memory = memory;
     this.payload = payload;
+    this.nodeSize = nodeSize;
     gathered = new Counter(memory, 0);
-    entries = new ByteBuffer[ranks][SLOTS];
-    int bytes = CallRecord.BYTES + payload;
-    for (int peer = 0; peer < ranks; peer++) {
-      for (int slot = 0; slot < SLOTS; slot++) {
-        int at = Counter.LINE + (slot * ranks + peer) * bytes;
-        entries[peer][slot] = memory.slice(at, bytes).order(ByteOrder.nativeOrder());
-      }
+    this.ranks = ranks;
+    entries = new ByteBuffer[Rendezvous.SLOTS * ranks];
+    int count = nodeSize == 0 ? 0 : nodeSize + 1;
+    parts = new ByteBuffer[count][Rendezvous.SLOTS];
+    for (int i = 0; i < count * Rendezvous.SLOTS; i++) {
+      int at = bytes(ranks, payload, 0) + i * MAX_SUM;
+      parts[i / Rendezvous.SLOTS][i % Rendezvous.SLOTS] = slice(at, MAX_SUM);
     }
+  }
+
+  private ByteBuffer slice(int at, int bytes) {
+    return memory.slice(at, bytes).order(ByteOrder.nativeOrder());
   }
 
   /** The maximum size of what travels with each call: 0 or a power of two. */
   static int payloadBytes(int ranks) {
     int most = Math.min(MAX_PAYLOAD, Integer.highestOneBit(MAX_PAYLOAD_OF_ALL / ranks));
-    return most < MIN_PAYLOAD ? 0 : most;
+    return most < MIN_MAX_PAYLOAD ? 0 : most;
   }
 
-  /**
-   * The part of an entry that is sent for a payload: a few sizes, so that there are few messages.
-   */
+  /** What is sent for a payload: a few sizes, so that there are few messages. */
   static int sentBytes(int payload) {
     return payload == 0
         ? 0
@@ -61,18 +70,44 @@ final class GatheredCalls {
   }
 
   /** The size of the memory. */
-  static int bytes(int ranks, int payload) {
-    return Counter.LINE + SLOTS * ranks * (CallRecord.BYTES + payload);
+  static int bytes(int ranks, int payload, int nodeSize) {
+    int sums = nodeSize == 0 ? 0 : (nodeSize + 1) * MAX_SUM;
+    return Counter.LINE + Rendezvous.SLOTS * (ranks * (CallRecord.BYTES + payload) + sums);
   }
 
   /** The maximum size of what travels with each call. */
-  int payloadBytes() {
+  public int payloadBytes() {
     return payload;
   }
 
   /** A rank's {@link CallRecord}, followed by what travels with it. */
   ByteBuffer entry(int peer, int slot) {
-    return entries[peer][slot];
+    int index = slot * ranks + peer;
+    if (entries[index] == null) {
+      int bytes = CallRecord.BYTES + payload;
+      entries[index] = slice(Counter.LINE + index * bytes, bytes);
+    }
+    return entries[index];
+  }
+
+  /** The memory for what travels with a rank's call. */
+  public ByteBuffer payload(int peer, int slot) {
+    return entry(peer, slot).slice(CallRecord.BYTES, payload).order(ByteOrder.nativeOrder());
+  }
+
+  /** The number of ranks of this node that add to sums; 0 if no sums travel. */
+  public int nodeSize() {
+    return nodeSize;
+  }
+
+  /** The memory for what a rank of this node adds to a sum. */
+  public ByteBuffer part(int localRank, int slot) {
+    return parts[localRank][slot];
+  }
+
+  /** The memory for the result of a sum. */
+  public ByteBuffer result(int slot) {
+    return parts[nodeSize][slot];
   }
 
   /**
@@ -81,22 +116,13 @@ final class GatheredCalls {
    * @param same whether all calls are the same, so that those of other nodes are not written
    */
   void publish(long sequence, boolean same) {
-    memory.put(same(slot(sequence)), (byte) (same ? 1 : 0));
+    memory.put(SAME + Rendezvous.slot(sequence), (byte) (same ? 1 : 0));
     gathered.set(sequence);
-  }
-
-  private static int same(int slot) {
-    return SAME + slot;
-  }
-
-  /** The slot of a call. */
-  static int slot(long sequence) {
-    return (int) (sequence & 1);
   }
 
   /** Whether all calls of a slot are the same. Known once they are gathered. */
   boolean areSame(int slot) {
-    return memory.get(same(slot)) != 0;
+    return memory.get(SAME + slot) != 0;
   }
 
   /** Whether the entries of a call are there. */

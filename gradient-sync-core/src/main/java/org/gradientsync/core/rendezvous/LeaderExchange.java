@@ -20,6 +20,7 @@ import org.gradientsync.spi.Resources;
  */
 final class LeaderExchange implements AutoCloseable {
   private static final int HEADER = LeaderRounds.bytes(0, 0);
+  private static final int PARTS = HEADER + CallRecord.BYTES; // that travel with one call
   private static final int PAYLOAD = 0; // the size of each contribution
   private static final int FORM = 4;
   private static final int DIFFERENT = 0; // calls, each with its contribution
@@ -27,6 +28,7 @@ final class LeaderExchange implements AutoCloseable {
   private static final int SUMMED = 2; // one call for all, and sums
   private static final int FORMS = 3;
 
+  private final GroupTransport group;
   private final GatheredCalls calls;
   private final int rank;
   private final int[] own; // the ranks of this node
@@ -40,8 +42,8 @@ final class LeaderExchange implements AutoCloseable {
   private LeaderSums sums; // null unless they travel with the calls
 
   /** What a leader sends and receives in one round. */
-  private static final class Step implements AutoCloseable {
-    private final GroupTransport group;
+  private final class Step implements AutoCloseable {
+    private final int round;
     private final int destination;
     private final int source;
     private final int[] given; // ranks whose calls are sent
@@ -49,33 +51,26 @@ final class LeaderExchange implements AutoCloseable {
     private final ByteBuffer out;
     private final ByteBuffer in;
     private final Message receive;
-    private final Message[][] sends; // by form and size; each made at first use
+    private final Message[] sends; // by form and size; each made at first use
     private Message send; // the last that was started
 
-    Step(
-        GroupTransport group,
-        NodeLayout layout,
-        LeaderRounds rounds,
-        int round,
-        int most,
-        SumTree tree) {
-      this.group = group;
+    Step(NodeLayout layout, LeaderRounds rounds, int round, SumTree tree) {
+      this.round = round;
       LeaderRounds others = rounds.ofSource(round);
       destination = layout.ranksOf(rounds.destination(round)).get(0);
       source = layout.ranksOf(others.node()).get(0);
       given = ranksOf(layout, rounds.first(round), rounds.blocks(round));
       taken = ranksOf(layout, others.first(round), rounds.blocks(round));
-      int sumsOut = tree == null ? 0 : tree.given(round).length;
-      int sumsIn = tree == null ? 0 : tree.taken(round).length;
-      out = HostBuffers.allocate(capacity(given.length, most, sumsOut));
-      in = HostBuffers.allocate(capacity(taken.length, most, sumsIn));
-      receive = group.receiver(in, source, Channel.GATHERED_CALLS);
-      sends = new Message[FORMS][Integer.SIZE];
+      out = allocate(given.length, tree == null ? 0 : tree.given(round).length);
+      in = allocate(taken.length, tree == null ? 0 : tree.taken(round).length);
+      receive = group.receiver(in, source, Channel.CALLS);
+      sends = new Message[FORMS * Integer.SIZE];
     }
 
-    private static int capacity(int ranks, int most, int sums) {
-      return Math.max(
-          LeaderRounds.bytes(ranks, most), LeaderRounds.messageBytes(sums, LeaderRounds.mostSum()));
+    private ByteBuffer allocate(int ranks, int sums) {
+      int different = LeaderRounds.bytes(ranks, calls.payloadBytes());
+      int summed = LeaderRounds.messageBytes(sums, LeaderRounds.mostSum());
+      return HostBuffers.allocate(Math.max(different, summed));
     }
 
     private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
@@ -89,94 +84,105 @@ final class LeaderExchange implements AutoCloseable {
       return Arrays.copyOf(ranks, count);
     }
 
-    void sendDifferent(GatheredCalls calls, int slot, int payload) {
-      int bytes = CallRecord.BYTES + payload;
-      for (int i = 0; i < given.length; i++) {
-        out.put(HEADER + i * bytes, calls.entry(given[i], slot), 0, bytes);
+    void send() {
+      if (!same) {
+        int bytes = CallRecord.BYTES + payload;
+        for (int i = 0; i < given.length; i++) {
+          out.put(HEADER + i * bytes, calls.entry(given[i], slot), 0, bytes);
+        }
+        send(DIFFERENT, payload, LeaderRounds.bytes(given.length, payload));
+        return;
       }
-      send(DIFFERENT, payload, payload, LeaderRounds.bytes(given.length, payload));
-    }
-
-    void sendSame(GatheredCalls calls, int slot, int rank, int payload) {
       out.put(HEADER, calls.entry(rank, slot), 0, CallRecord.BYTES);
+      if (sums != null) {
+        int size = GatheredCalls.sentBytes(sums.bytes());
+        int count = sums.give(round, out, PARTS, size);
+        send(SUMMED, size, LeaderRounds.messageBytes(count, size));
+        return;
+      }
       for (int i = 0; i < given.length && payload > 0; i++) {
-        int at = HEADER + CallRecord.BYTES + i * payload;
-        out.put(at, calls.entry(given[i], slot), CallRecord.BYTES, payload);
+        out.put(PARTS + i * payload, calls.entry(given[i], slot), CallRecord.BYTES, payload);
       }
-      send(SAME, payload, payload, LeaderRounds.messageBytes(given.length, payload));
+      send(SAME, payload, LeaderRounds.messageBytes(given.length, payload));
     }
 
-    void sendSums(GatheredCalls calls, int slot, int rank, LeaderSums sums, int round) {
-      out.put(HEADER, calls.entry(rank, slot), 0, CallRecord.BYTES);
-      int size = GatheredCalls.sentBytes(sums.bytes());
-      int count = sums.give(round, out, HEADER + CallRecord.BYTES, size);
-      send(SUMMED, 0, size, LeaderRounds.messageBytes(count, size));
-    }
-
-    private void send(int form, int payload, int size, int bytes) {
-      out.putInt(PAYLOAD, payload);
+    private void send(int form, int size, int bytes) {
+      out.putInt(PAYLOAD, form == SUMMED ? 0 : size);
       out.putInt(FORM, form);
-      int index = Integer.SIZE - Integer.numberOfLeadingZeros(size);
-      if (sends[form][index] == null) {
+      int index = form * Integer.SIZE + Integer.SIZE - Integer.numberOfLeadingZeros(size);
+      if (sends[index] == null) {
         ByteBuffer part = out.slice(0, bytes).order(out.order());
-        sends[form][index] = group.sender(part, destination, Channel.GATHERED_CALLS);
+        sends[index] = group.sender(part, destination, Channel.CALLS);
       }
-      send = sends[form][index];
+      send = sends[index];
       send.start();
     }
 
-    /** Writes the different calls that have arrived. */
-    void takeDifferent(GatheredCalls calls, int slot, int payload) {
-      int bytes = CallRecord.BYTES + payload;
-      for (int i = 0; i < taken.length; i++) {
-        calls.entry(taken[i], slot).put(0, in, HEADER + i * bytes, bytes);
+    void take() {
+      int form = in.getInt(FORM);
+      int theirs = in.getInt(PAYLOAD);
+      ByteBuffer call = calls.entry(rank, slot);
+      if (same && form != DIFFERENT && CallRecord.equal(in, HEADER, call)) {
+        if (sums != null) {
+          sums.take(round, in, PARTS, GatheredCalls.sentBytes(sums.bytes()));
+        } else {
+          takeContributions(payload);
+        }
+        return;
       }
+      if (same) {
+        same = false;
+        sums = null;
+        for (int before = 0; before < round; before++) {
+          steps[before].spread(call, 0);
+        }
+      }
+      if (form == DIFFERENT) {
+        int bytes = CallRecord.BYTES + theirs;
+        for (int i = 0; i < taken.length; i++) {
+          calls.entry(taken[i], slot).put(0, in, HEADER + i * bytes, bytes);
+        }
+      } else {
+        spread(in, HEADER);
+        takeContributions(theirs);
+      }
+      payload = theirs == payload ? payload : 0;
     }
 
     /** Writes the contributions that have arrived with one call. */
-    void takeContributions(GatheredCalls calls, int slot, int payload) {
-      for (int i = 0; i < taken.length && payload > 0; i++) {
-        int at = HEADER + CallRecord.BYTES + i * payload;
-        calls.entry(taken[i], slot).put(CallRecord.BYTES, in, at, payload);
+    private void takeContributions(int size) {
+      for (int i = 0; i < taken.length && size > 0; i++) {
+        calls.entry(taken[i], slot).put(CallRecord.BYTES, in, PARTS + i * size, size);
       }
     }
 
     /** Writes a call as that of each rank. */
-    void spread(GatheredCalls calls, int slot, ByteBuffer call, int at) {
-      for (int rank : taken) {
-        calls.entry(rank, slot).put(0, call, at, CallRecord.BYTES);
+    private void spread(ByteBuffer call, int at) {
+      for (int peer : taken) {
+        calls.entry(peer, slot).put(0, call, at, CallRecord.BYTES);
       }
     }
 
     @Override
     public void close() {
-      Resources.closeAll(receive);
-      for (Message[] ofForm : sends) {
-        Resources.closeAll(ofForm);
-      }
+      Resources.closeAll(() -> Resources.closeAll(sends), receive);
     }
   }
 
-  /**
-   * @param tree the sums that may travel with the calls, or null
-   */
   LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls, SumTree tree) {
+    this.group = group;
     this.calls = calls;
     rank = group.rank();
     own = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
-      steps[round] = new Step(group, layout, rounds, round, calls.payloadBytes(), tree);
+      steps[round] = new Step(layout, rounds, round, tree);
     }
     done = steps.length;
   }
 
-  /**
-   * Expects the messages of a call.
-   *
-   * @param newSums may travel with the calls if this rank's says so
-   */
+  /** Expects the messages of a call, with which sums may travel. */
   void begin(int newSlot, LeaderSums newSums) {
     slot = newSlot;
     sums = newSums;
@@ -189,10 +195,7 @@ final class LeaderExchange implements AutoCloseable {
   }
 
   /**
-   * Sends and receives what can be. Called after all ranks of this node have written their entries,
-   * until it returns true.
-   *
-   * @return whether all entries are there
+   * Sends and receives what can be, after all of this node have come. True if all calls are there.
    */
   boolean advance() {
     if (!opened) {
@@ -201,13 +204,13 @@ final class LeaderExchange implements AutoCloseable {
     while (done < steps.length) {
       Step step = steps[done];
       if (!sent) {
-        send(step);
+        step.send();
         sent = true;
       }
       if (!step.receive.test()) {
         return false;
       }
-      take(step);
+      step.take();
       done++;
       sent = false;
     }
@@ -232,45 +235,6 @@ final class LeaderExchange implements AutoCloseable {
     } else if (sums != null) {
       sums.begin(slot);
     }
-  }
-
-  private void send(Step step) {
-    if (sums != null) {
-      step.sendSums(calls, slot, rank, sums, done);
-    } else if (same) {
-      step.sendSame(calls, slot, rank, payload);
-    } else {
-      step.sendDifferent(calls, slot, payload);
-    }
-  }
-
-  private void take(Step step) {
-    int form = step.in.getInt(FORM);
-    int theirs = step.in.getInt(PAYLOAD);
-    ByteBuffer call = calls.entry(rank, slot);
-    if (same && form != DIFFERENT && CallRecord.equal(step.in, HEADER, call)) {
-      if (sums != null) {
-        int size = GatheredCalls.sentBytes(sums.bytes());
-        sums.take(done, step.in, HEADER + CallRecord.BYTES, size);
-      } else {
-        step.takeContributions(calls, slot, payload);
-      }
-      return;
-    }
-    if (same) {
-      same = false;
-      sums = null;
-      for (int before = 0; before < done; before++) {
-        steps[before].spread(calls, slot, call, 0);
-      }
-    }
-    if (form == DIFFERENT) {
-      step.takeDifferent(calls, slot, theirs);
-    } else {
-      step.spread(calls, slot, step.in, HEADER);
-      step.takeContributions(calls, slot, theirs);
-    }
-    payload = theirs == payload ? payload : 0;
   }
 
   /** Whether the calls of all ranks are the same, once all are there. */

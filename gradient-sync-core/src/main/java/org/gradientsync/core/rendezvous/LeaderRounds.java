@@ -57,37 +57,23 @@ public record LeaderRounds(int nodes, int node) {
     return new LeaderRounds(nodes, source(round));
   }
 
-  /**
-   * The size of a message with different calls.
-   *
-   * @param calls the number of ranks whose calls are in it
-   * @param payload what travels with each call, as it is sent; at most {@link #mostPayload}
-   */
+  /** The size of a message with different calls, each with a payload. */
   static int bytes(int calls, int payload) {
     return HEADER + calls * (CallRecord.BYTES + payload);
   }
 
-  /**
-   * The size of a message with calls that are all the same.
-   *
-   * @param parts the number of contributions, or of sums, in it
-   * @param part the size of each, or 0
-   */
+  /** The size of a message with one call, and with contributions or sums of one size. */
   public static int messageBytes(int parts, int part) {
     return HEADER + CallRecord.BYTES + parts * GatheredCalls.sentBytes(part);
   }
 
-  /**
-   * The maximum size of a contribution.
-   *
-   * @param ranks the number of ranks of the group
-   */
+  /** The maximum size of a contribution. */
   public static int mostPayload(int ranks) {
     return GatheredCalls.payloadBytes(ranks);
   }
 
   /** The maximum size of a sum that travels with the calls, in the accumulator's type. */
   public static int mostSum() {
-    return NodeParts.MAX_BYTES;
+    return GatheredCalls.MAX_SUM;
   }
 }

@@ -4,15 +4,9 @@ import java.nio.ByteBuffer;
 
 /**
  * Contributions whose sums over nodes travel with the calls, from leader to leader, along a {@link
- * SumTree}.
+ * SumTree}. Each rank writes its own to its {@link GatheredCalls#part}.
  */
-public interface LeaderSums {
-  /** The size of a sum; at most {@link LeaderRounds#mostSum}. */
-  int bytes();
-
-  /** Writes this rank's contribution to its {@link NodesRendezvous#part} of a slot. */
-  void write(int slot);
-
+public interface LeaderSums extends Rendezvous.Payload {
   /** On a leader: adds the contributions of this node. All have been written. */
   void begin(int slot);
 
@@ -27,6 +21,6 @@ public interface LeaderSums {
   /** Takes the sums that have come in a round, of the same size. */
   void take(int round, ByteBuffer in, int at, int size);
 
-  /** Writes the result to {@link NodesRendezvous#result}. */
+  /** Writes the result to {@link GatheredCalls#result}. */
   void finish(int slot);
 }

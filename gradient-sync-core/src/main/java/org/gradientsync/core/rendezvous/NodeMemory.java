@@ -16,8 +16,8 @@ import org.gradientsync.core.host.SharedFiles;
  * another size are not mapped.
  */
 public final class NodeMemory {
-  private final SharedFiles files; // null if no other process maps the memory
-  private final SharedFiles.Owner[] owners; // null if no other process maps the memory
+  private final SharedFiles files; // or null
+  private final SharedFiles.Owner[] owners;
   private final ByteBuffer[] memory;
 
   private NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
@@ -26,34 +26,9 @@ public final class NodeMemory {
     this.memory = memory;
   }
 
-  /** Whether the ranks are on one node; the same answer on all of them. */
-  public static boolean isPossible(Communicator communicator) {
-    return communicator.nodeCount() == 1;
-  }
-
-  /**
-   * Creates and maps the memory. Collective.
-   *
-   * @param communicator the ranks, all on one node
-   * @param bytes the size for each rank
-   * @return the memory, all zeros
-   * @throws UnavailableException on all ranks if one of them fails
-   */
+  /** As below, with the same size for each rank. */
   public static NodeMemory share(Communicator communicator, int bytes) {
-    return share(communicator, bytes, new SharedFiles());
-  }
-
-  /**
-   * Creates and maps the memory. Collective.
-   *
-   * @param communicator the ranks, all on one node
-   * @param bytes the size for each rank
-   * @param files create this rank's memory
-   * @return the memory, all zeros
-   * @throws UnavailableException on all ranks if one of them fails
-   */
-  public static NodeMemory share(Communicator communicator, int bytes, SharedFiles files) {
-    return share(communicator, rank -> bytes, files);
+    return share(communicator, rank -> bytes, new SharedFiles());
   }
 
   /**
@@ -106,18 +81,10 @@ public final class NodeMemory {
     return new NodeMemory(files, owners, memory);
   }
 
-  /** Private memory of a rank that is alone on its node: all zeros. */
+  /** Private zeros of a rank that shares no memory; files may be null. */
   public static NodeMemory ofOne(int bytes, SharedFiles files) {
-    return new NodeMemory(
-        files,
-        new SharedFiles.Owner[] {files.owner()},
-        new ByteBuffer[] {HostBuffers.allocate(bytes)});
-  }
-
-  /** Private memory of a rank that shares none: all zeros. */
-  static NodeMemory ofOne(int bytes) {
-    ByteBuffer[] memory = {HostBuffers.allocate(bytes)};
-    return new NodeMemory(null, null, memory);
+    SharedFiles.Owner[] owners = {files == null ? null : files.owner()};
+    return new NodeMemory(files, owners, new ByteBuffer[] {HostBuffers.allocate(bytes)});
   }
 
   /** Keeps the files: the other ranks may still be reading. */

@@ -28,9 +28,6 @@ import org.gradientsync.spi.Resources;
  * missing ranks are those that are neither gathered nor heard of.
  */
 public final class NodesRendezvous implements Rendezvous {
-  /** The number of slots between which the calls alternate. */
-  public static final int SLOTS = GatheredCalls.SLOTS;
-
   /** Polls before the first look at the clock: most waits are shorter. */
   private static final int POLLS = 64;
 
@@ -39,21 +36,11 @@ public final class NodesRendezvous implements Rendezvous {
 
   private static final long LOOK_NANOS = Duration.ofMillis(2).toNanos();
 
-  /** A small contribution that travels with a rank's call. */
-  public interface Contribution {
-    /** Its size; at most {@link #contributionBytes}. */
-    int bytes();
-
-    /** Writes it to this rank's {@link #contribution} of a slot. */
-    void write(int slot);
-  }
-
-  private final GroupTransport group;
+  private final int rank;
   private final NodeLayout layout;
   private final SharedMemoryRendezvous node;
   private final NodeMemory memory;
   private final GatheredCalls calls;
-  private final NodeParts parts; // null if no sums travel with the calls
   private final SumTree tree; // null unless this rank is a leader and sums may travel
   private final LeaderExchange exchange; // null unless this rank is a leader
   private final ArrivalNotices notices;
@@ -63,8 +50,7 @@ public final class NodesRendezvous implements Rendezvous {
   private final int nodeSize;
   private final Message[] arrivals;
   private final Message[] completions;
-  private Contribution next; // for the next call, or null
-  private LeaderSums nextSums; // for the next call, or null
+  private Payload next; // of the next call, or null
   private long current;
   private int come; // ranks of this node that the leader knows to have arrived
   private int polls; // in the current call
@@ -93,64 +79,44 @@ public final class NodesRendezvous implements Rendezvous {
       ArrivalNotices notices,
       int payload,
       boolean sums) {
-    this.group = group;
+    this.rank = group.rank();
     this.layout = layout;
     this.memory = memory;
     this.notices = notices;
     nodeSize = layout.ranksOf(layout.node()).size();
     leader = layout.ranksOf(layout.node()).get(0);
     node = new SharedMemoryRendezvous(memory, layout.localRank(), nodeSize);
-    int tableBytes = GatheredCalls.bytes(group.size(), payload);
-    ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, tableBytes);
-    calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload);
-    int partsAt = SharedMemoryRendezvous.BYTES + tableBytes;
-    parts =
-        sums
-            ? new NodeParts(memory.of(0).slice(partsAt, NodeParts.bytes(nodeSize)), nodeSize)
-            : null;
-    boolean leads = group.rank() == leader;
-    tree = sums && leads ? new SumTree(layout.nodes(), layout.node()) : null;
-    exchange = leads ? new LeaderExchange(group, layout, calls, tree) : null;
+    int adding = sums ? nodeSize : 0;
+    ByteBuffer table =
+        memory
+            .of(0)
+            .slice(
+                SharedMemoryRendezvous.BYTES, GatheredCalls.bytes(group.size(), payload, adding));
+    calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
+    tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
+    exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
     for (int peer = 0; peer < arrivals.length; peer++) {
-      arrivals[peer] = isNear(peer) ? new NearArrival(peer) : new FarArrival(peer);
-      completions[peer] = new Completion(peer);
+      arrivals[peer] = new Condition(peer, true);
+      completions[peer] = new Condition(peer, false);
     }
   }
 
-  /**
-   * A rendezvous in which each rank is its own leader, so it needs no shared memory.
-   *
-   * @param notices of the group; closed by their owner
-   * @param carries whether small contributions may travel with the calls; the same on all ranks
-   */
-  public static NodesRendezvous ofLeaders(
-      GroupTransport group, ArrivalNotices notices, boolean carries) {
+  /** Each rank is its own leader, so it needs no shared memory. */
+  static NodesRendezvous ofLeaders(GroupTransport group, ArrivalNotices notices, boolean carries) {
     int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
-    int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload);
+    int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload, 0);
+    NodeLayout layout = NodeLayout.ofSingles(group.ranks());
     return new NodesRendezvous(
-        group,
-        NodeLayout.ofSingles(group.ranks()),
-        NodeMemory.ofOne(bytes),
-        notices,
-        payload,
-        false);
+        group, layout, NodeMemory.ofOne(bytes, null), notices, payload, false);
   }
 
-  /**
-   * The size of a rank's part of its node's memory.
-   *
-   * @param localRank the rank's number on its node
-   * @param nodeSize the number of ranks of its node
-   * @param ranks the number of ranks of the group
-   * @param sums whether sums may travel with the calls
-   */
+  /** The size of a rank's part of its node's memory. */
   public static int bytes(int localRank, int nodeSize, int ranks, boolean sums) {
     int payload = GatheredCalls.payloadBytes(ranks);
-    return SharedMemoryRendezvous.BYTES
-        + (localRank == 0 ? GatheredCalls.bytes(ranks, payload) : 0)
-        + (localRank == 0 && sums ? NodeParts.bytes(nodeSize) : 0);
+    int table = GatheredCalls.bytes(ranks, payload, sums ? nodeSize : 0);
+    return SharedMemoryRendezvous.BYTES + (localRank == 0 ? table : 0);
   }
 
   private boolean isNear(int peer) {
@@ -167,19 +133,9 @@ public final class NodesRendezvous implements Rendezvous {
     return memory;
   }
 
-  /** The maximum size of a {@link Contribution}; the same on all ranks. */
-  public int contributionBytes() {
-    return calls.payloadBytes();
-  }
-
-  /** Sets what travels with this rank's next call; null for nothing. */
-  public void carry(Contribution contribution) {
-    next = contribution;
-  }
-
-  /** Whether sums may travel with the calls; the same on all ranks. */
-  public boolean canSum() {
-    return parts != null;
+  /** The memory of what travels with the calls. */
+  public GatheredCalls calls() {
+    return calls;
   }
 
   /** The sums of this rank, or null if it is no leader or no sums travel. */
@@ -192,50 +148,37 @@ public final class NodesRendezvous implements Rendezvous {
     return layout.localRank();
   }
 
-  /** The number of ranks of this node, whose parts are numbered by their local ranks. */
-  public int nodeSize() {
-    return nodeSize;
-  }
-
-  /** Sets the sums that travel with the next call. */
-  public void carry(LeaderSums sums) {
-    nextSums = sums;
-  }
-
-  /** The memory for what a rank of this node adds to a sum. */
-  public ByteBuffer part(int local, int slot) {
-    return parts.part(local, slot);
-  }
-
-  /** The memory for the result of a sum. */
-  public ByteBuffer result(int slot) {
-    return parts.result(slot);
+  /** Sets what travels with this rank's next call: a contribution, or {@link LeaderSums}. */
+  public void carry(Payload payload) {
+    next = payload;
   }
 
   /** The slot of the current call. */
   public int slot() {
-    return GatheredCalls.slot(current);
+    return Rendezvous.slot(current);
   }
 
-  /** The memory for what travels with a rank's call, valid as {@link #call}. */
-  public ByteBuffer contribution(int peer, int slot) {
-    return calls
-        .entry(peer, slot)
-        .slice(CallRecord.BYTES, contributionBytes())
-        .order(ByteOrder.nativeOrder());
+  /** The number of ranks whose calls have to be looked at to know those of all. */
+  private int calling() {
+    return areAllSame() ? 1 : arrivals.length;
   }
 
   /** Whether contributions of this size have travelled with the current calls of all ranks. */
   public boolean haveAllCarried(int bytes) {
-    if (areAllSame()) {
-      return CallRecord.inlineBytes(call(group.rank())) == bytes;
+    boolean have = true;
+    for (int peer = 0; peer < calling() && have; peer++) {
+      have = CallRecord.inlineBytes(call(peer)) == bytes;
     }
-    for (int peer = 0; peer < arrivals.length; peer++) {
-      if (CallRecord.inlineBytes(call(peer)) != bytes) {
-        return false;
-      }
+    return have;
+  }
+
+  /** Whether other ranks of its node can map the buffer of each rank. */
+  public boolean canAllBeMapped() {
+    boolean can = true;
+    for (int peer = 0; peer < calling() && can; peer++) {
+      can = CallRecord.memoryId(call(peer)) >= 0;
     }
-    return true;
+    return can;
   }
 
   @Override
@@ -249,17 +192,17 @@ public final class NodesRendezvous implements Rendezvous {
     come = 0;
     polls = 0;
     ByteBuffer own = node.own(sequence);
-    LeaderSums sums = nextSums;
-    nextSums = null;
+    LeaderSums sums = next instanceof LeaderSums leaderSums ? leaderSums : null;
     if (next != null) {
-      CallRecord.writeInline(own, next.bytes());
+      if (sums != null) {
+        CallRecord.writeSummed(own, next.bytes());
+      } else {
+        CallRecord.writeInline(own, next.bytes());
+      }
       next.write(slot());
       next = null;
-    } else if (sums != null) {
-      CallRecord.writeSummed(own, sums.bytes());
-      sums.write(slot());
     }
-    ByteBuffer entry = calls.entry(group.rank(), slot());
+    ByteBuffer entry = calls.entry(rank, slot());
     entry.put(0, own, 0, CallRecord.BYTES);
     if (CallRecord.memoryId(own) >= 0) {
       CallRecord.writePlace(entry, 0, 0); // its node finds the place in its own record
@@ -287,11 +230,20 @@ public final class NodesRendezvous implements Rendezvous {
     return isNear(peer) && node.arrival(layout.localRank(peer)).test();
   }
 
-  /** Exchanges notices if the current call is late. */
-  private void look() {
+  private boolean hasCome(int peer) {
+    return isNear(peer) ? hasComeNear(peer) : isGathered() || notices.hasArrived(peer, current);
+  }
+
+  private boolean isDoneWith(int peer) {
+    boolean gathered = isGathered();
+    return exchange != null ? exchange.isDoneWith(peer) : gathered || peer != leader;
+  }
+
+  /** Exchanges notices if the current call is late. Returns whether it did. */
+  private boolean look() {
     if (polls < POLLS) {
       polls++;
-      return;
+      return false;
     }
     long now = System.nanoTime(); // each time, because a poll on a crowded node can take long
     if (polls == POLLS) {
@@ -300,10 +252,11 @@ public final class NodesRendezvous implements Rendezvous {
       looked = now;
     }
     if (now - looked < LOOK_NANOS) {
-      return;
+      return false;
     }
     looked = now;
     exchangeNotices(now - since > TELL_NANOS);
+    return true;
   }
 
   private void exchangeNotices(boolean tells) {
@@ -338,16 +291,7 @@ public final class NodesRendezvous implements Rendezvous {
 
   @Override
   public ByteBuffer call(int peer) {
-    return calls.entry(areAllSame() ? group.rank() : peer, slot());
-  }
-
-  /** Whether other ranks of its node can map the buffer of each rank. */
-  public boolean canAllBeMapped() {
-    boolean can = CallRecord.memoryId(call(group.rank())) >= 0;
-    for (int peer = 0; peer < arrivals.length && can && !areAllSame(); peer++) {
-      can = CallRecord.memoryId(call(peer)) >= 0;
-    }
-    return can;
+    return calls.entry(areAllSame() ? rank : peer, slot());
   }
 
   @Override
@@ -373,67 +317,32 @@ public final class NodesRendezvous implements Rendezvous {
   }
 
   /** What a rank waits for. Other ranks start it. */
-  private abstract static class Condition implements Message {
+  private final class Condition implements Message {
+    private final int peer;
+    private final boolean arrives; // otherwise it has done its part
+
+    Condition(int peer, boolean arrives) {
+      this.peer = peer;
+      this.arrives = arrives;
+    }
+
+    private boolean isMet() {
+      return arrives ? hasCome(peer) : isDoneWith(peer);
+    }
+
     @Override
     public void start() {
       // nothing to start
     }
 
     @Override
+    public boolean test() {
+      return isMet() || look() && isMet();
+    }
+
+    @Override
     public void close() {
       // nothing to close
-    }
-  }
-
-  private final class NearArrival extends Condition {
-    private final int local;
-
-    NearArrival(int peer) {
-      local = layout.localRank(peer);
-    }
-
-    @Override
-    public boolean test() {
-      if (node.arrival(local).test()) {
-        return true;
-      }
-      look();
-      return false;
-    }
-  }
-
-  private final class FarArrival extends Condition {
-    private final int peer;
-
-    FarArrival(int peer) {
-      this.peer = peer;
-    }
-
-    @Override
-    public boolean test() {
-      if (isGathered()) {
-        return true;
-      }
-      look();
-      return notices.hasArrived(peer, current);
-    }
-  }
-
-  private final class Completion extends Condition {
-    private final int peer;
-
-    Completion(int peer) {
-      this.peer = peer;
-    }
-
-    @Override
-    public boolean test() {
-      boolean gathered = isGathered();
-      if (exchange != null ? exchange.isDoneWith(peer) : gathered || peer != leader) {
-        return true;
-      }
-      look();
-      return false;
     }
   }
 }

@@ -21,12 +21,7 @@ public final class Pairs {
     received = new long[size];
   }
 
-  /**
-   * Begins an exchange.
-   *
-   * @param newDestination the rank to send to, or {@link RankMap#NO_RANK}
-   * @param newSource the rank to receive from, or {@link RankMap#NO_RANK}
-   */
+  /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   void begin(int newDestination, int newSource, int newTag) {
     destination = newDestination;
     source = newSource;
@@ -54,36 +49,25 @@ public final class Pairs {
   }
 
   /** Counts a message of several that were exchanged at the same time. */
-  public void count(int peer, boolean isSent) {
-    if (isSent) {
-      sent[peer]++;
-    } else {
-      received[peer]++;
-    }
+  public void count(int peer, boolean sends) {
+    exchanges(sends)[peer]++;
+  }
+
+  private long[] exchanges(boolean sends) {
+    return sends ? sent : received;
   }
 
   /**
-   * The rounds of all sends to a rank, including the current one. The receiver must reach as many.
+   * The rounds of all sends to a rank, or of all receives from it, including the current one. The
+   * other rank must reach as many.
    */
-  public long roundsSentTo(int peer) {
-    return ROUNDS * sent[peer] + round;
+  public long rounds(int peer, boolean sends) {
+    return ROUNDS * exchanges(sends)[peer] + round;
   }
 
-  /**
-   * The rounds of all receives from a rank, including the current one. The sender must reach as
-   * many.
-   */
-  public long roundsReceivedFrom(int peer) {
-    return ROUNDS * received[peer] + round;
-  }
-
-  /** The rounds that this rank has reached for a rank that receives from it with a tag. */
-  long reachedAsSender(int receiver, int itsTag) {
-    return ROUNDS * sent[receiver] + (receiver == destination && tag == itsTag ? round : 0);
-  }
-
-  /** The rounds that this rank has reached for a rank that sends to it with a tag. */
-  long reachedAsReceiver(int sender, int itsTag) {
-    return ROUNDS * received[sender] + (sender == source && tag == itsTag ? round : 0);
+  /** The rounds that this rank has reached, as sender or as receiver, for a rank with a tag. */
+  long reached(int peer, boolean sends, int itsTag) {
+    boolean isCurrent = peer == (sends ? destination : source) && tag == itsTag;
+    return ROUNDS * exchanges(sends)[peer] + (isCurrent ? round : 0);
   }
 }

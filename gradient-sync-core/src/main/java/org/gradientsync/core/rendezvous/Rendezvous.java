@@ -5,26 +5,26 @@ import org.gradientsync.spi.Message;
 
 /** How the ranks of a group find out that the others have reached a call, and what they ask for. */
 public interface Rendezvous extends AutoCloseable {
-  /**
-   * The memory to which this rank writes its {@link CallRecord} before it arrives.
-   *
-   * @param sequence the number of the call
-   */
-  ByteBuffer own(long sequence);
+  /** The number of slots between which the calls alternate. */
+  int SLOTS = 2;
 
-  /** The maximum inline payload of each message in bytes; the same on all ranks. */
-  default int payloadBytes() {
-    return 0;
+  /** The slot of a call. */
+  static int slot(long sequence) {
+    return (int) (sequence & 1);
   }
 
-  /** Sets the payload of the next messages; null for none. */
-  default void load(InlinePayload payload) {}
+  /** What travels with a rank's call. */
+  interface Payload {
+    int bytes();
 
-  /**
-   * Signals that this rank has reached a call.
-   *
-   * @param sequence the number of the call
-   */
+    /** Writes it to this rank's memory for it in a slot. */
+    void write(int slot);
+  }
+
+  /** The memory to which this rank writes its {@link CallRecord} before it arrives at a call. */
+  ByteBuffer own(long sequence);
+
+  /** Signals that this rank has reached the call with this number. */
   void arrive(long sequence);
 
   /** Finishes when another rank is known to have reached the current call. */
@@ -37,7 +37,7 @@ public interface Rendezvous extends AutoCloseable {
   Message sent(int peer);
 
   /**
-   * What a rank asks for: a {@link CallRecord}, followed by its inline payload. Valid after all
+   * What a rank asks for: a {@link CallRecord}, followed by what travels with it. Valid after all
    * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
    */
   ByteBuffer call(int peer);

@@ -35,9 +35,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int CALLS = COUNTERS * LINE;
   private static final int CALL_LINES = (CallRecord.BYTES + LINE - 1) / LINE * LINE;
 
-  /** The number of slots between which a rank alternates. */
-  public static final int SLOTS = 2;
-
   private static final int PAYLOADS = CALLS + SLOTS * CALL_LINES;
 
   /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
@@ -45,12 +42,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   /** The size of a rank's part of the memory. */
   public static final int BYTES = PAYLOADS + SLOTS * PAYLOAD_BYTES;
-
-  /** What travels with a rank's call. */
-  public interface Payload {
-    /** Writes it to this rank's {@link #payload} of a slot. */
-    void write(int slot);
-  }
 
   private final int rank;
   private final NodeMemory node;
@@ -60,11 +51,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private Payload next; // for the next call, or null
   private long current;
 
-  /**
-   * @param memory {@link #BYTES} zeros for each rank
-   * @param rank this rank
-   * @param size the number of ranks
-   */
+  /** Takes {@link #BYTES} zeros of each rank. */
   public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
     this.rank = rank;
     node = memory;
@@ -73,11 +60,8 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     counters = new Counter[size][COUNTERS];
     for (int peer = 0; peer < size; peer++) {
       for (int i = 0; i < SLOTS; i++) {
-        calls[peer][i] =
-            memory
-                .of(peer)
-                .slice(CALLS + i * CALL_LINES, CallRecord.BYTES)
-                .order(ByteOrder.nativeOrder());
+        ByteBuffer call = memory.of(peer).slice(CALLS + i * CALL_LINES, CallRecord.BYTES);
+        calls[peer][i] = call.order(ByteOrder.nativeOrder());
         payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
@@ -88,7 +72,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   @Override
   public ByteBuffer own(long sequence) {
-    return calls[rank][(int) (sequence & 1)];
+    return calls[rank][Rendezvous.slot(sequence)];
   }
 
   @Override
@@ -108,7 +92,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   /** The slot of the current call. */
   public int slot() {
-    return (int) (current & 1);
+    return Rendezvous.slot(current);
   }
 
   /** The memory for what travels with a rank's call, valid as {@link #call}. */
@@ -124,20 +108,12 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     counters[rank][counter].set(current);
   }
 
-  /**
-   * Publishes chunks of results in this rank's buffer.
-   *
-   * @param chunks the number of all chunks that this rank has published
-   */
+  /** Publishes the number of all chunks of results that lie in this rank's buffer. */
   public void publish(long chunks) {
     counters[rank][CHUNKS].set(chunks);
   }
 
-  /**
-   * Tells the others which rank this one waits for in the middle of a call.
-   *
-   * @param peer a number of another rendezvous, or a negative number for none
-   */
+  /** Tells the others which rank this one waits for in the middle of a call; negative for none. */
   public void waitFor(int peer) {
     counters[rank][WAITS_FOR].set(peer + 1L);
   }
@@ -147,7 +123,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     return (int) counters[peer][WAITS_FOR].get() - 1;
   }
 
-  /** The number of all chunks that a rank has published. */
   public long published(int peer) {
     return counters[peer][CHUNKS].get();
   }

@@ -23,10 +23,6 @@ public final class SumTree {
   private int count;
   private final int total;
 
-  /**
-   * @param nodes the number of nodes
-   * @param node the leader's
-   */
   public SumTree(int nodes, int node) {
     this.nodes = nodes;
     LeaderRounds rounds = new LeaderRounds(nodes, node);
@@ -102,7 +98,6 @@ public final class SumTree {
     return sum;
   }
 
-  /** The number of rounds. */
   public int rounds() {
     return given.length;
   }

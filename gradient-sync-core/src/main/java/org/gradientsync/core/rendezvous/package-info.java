@@ -9,17 +9,15 @@
  * org.gradientsync.core.rendezvous.CallerThreads} knows which threads make them.
  *
  * <p>{@link org.gradientsync.core.rendezvous.Arrivals} runs a {@link
- * org.gradientsync.core.rendezvous.Rendezvous} and knows who is missing. There are three: {@link
+ * org.gradientsync.core.rendezvous.Rendezvous} and knows who is missing. There are two: {@link
  * org.gradientsync.core.rendezvous.SharedMemoryRendezvous} in the {@link
- * org.gradientsync.core.rendezvous.NodeMemory} of one node, {@link
- * org.gradientsync.core.rendezvous.MessageRendezvous} by messages between all, which can carry
- * small gradients as an {@link org.gradientsync.core.rendezvous.InlinePayload}, and {@link
- * org.gradientsync.core.rendezvous.NodesRendezvous} for several nodes. In that one, the first rank
- * of each node exchanges {@link org.gradientsync.core.rendezvous.GatheredCalls} with the others in
+ * org.gradientsync.core.rendezvous.NodeMemory} of one node, and {@link
+ * org.gradientsync.core.rendezvous.NodesRendezvous} by messages. In that one, the first rank of
+ * each node exchanges {@link org.gradientsync.core.rendezvous.GatheredCalls} with the others in
  * {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link
- * org.gradientsync.core.rendezvous.LeaderExchange}. Small {@link
- * org.gradientsync.core.rendezvous.LeaderSums} may travel along, added by a {@link
- * org.gradientsync.core.rendezvous.SumTree} of {@link org.gradientsync.core.rendezvous.NodeParts}.
+ * org.gradientsync.core.rendezvous.LeaderExchange}; where ranks share no memory, each counts as a
+ * node. Small contributions travel along, or {@link org.gradientsync.core.rendezvous.LeaderSums} of
+ * them, added by a {@link org.gradientsync.core.rendezvous.SumTree}.
  *
  * <p>{@link org.gradientsync.core.rendezvous.ArrivalNotices} report to a waiting rank on another
  * node who has come. {@link org.gradientsync.core.rendezvous.Pairs} is for messages of two ranks,

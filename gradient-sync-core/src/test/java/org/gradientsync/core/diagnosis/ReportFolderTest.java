@@ -55,7 +55,6 @@ class ReportFolderTest {
     Path where = full.ask();
     Files.createSymbolicLink(where.resolve("rank-1.txt.part"), Path.of("/dev/full"));
     assertThrows(IOException.class, () -> full.write(1, List.of("a line")));
-    assertFalse(folder(base).has(1));
     assertNull(folder(base).firstLine(1));
   }
 
@@ -82,7 +81,6 @@ class ReportFolderTest {
       assertEquals(there, where.getParent().getParent());
       own.write(1, List.of("a line", "more"));
       ReportFolder other = folder(there);
-      assertTrue(other.has(1));
       assertEquals("a line", other.firstLine(1));
       assertTrue(other.writeSummary(List.of("all")));
       assertFalse(own.writeSummary(List.of("another")));

@@ -60,7 +60,7 @@ class ProcessGroupCloseTest {
           NoEnd transport = new NoEnd();
           ProcessGroup world = ProcessGroup.world(transport);
           new GroupCommunicator(world).barrier();
-          world.arrivals().useInlinePayload();
+          world.arrivals().carryContributions();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);

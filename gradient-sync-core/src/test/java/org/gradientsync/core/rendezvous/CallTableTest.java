@@ -40,7 +40,7 @@ class CallTableTest {
 
   @Test
   void eachOfFewRanksHasALine() {
-    String text = CallTable.ofMismatch(calls(16, rank -> rank == 3 ? 5 : 4, -1), 0, 16);
+    String text = CallTable.ofMismatch(calls(16, rank -> rank == 3 ? 5 : 4, -1), 0, 16, false);
     assertTrue(text.contains("\n  rank 2: allReduce(INT32[4], SUM), call=7"), text);
     assertTrue(text.contains("\n  rank 3: allReduce(INT32[5], SUM), call=7"), text);
     assertEquals(1 + 16, text.lines().count(), text);
@@ -48,7 +48,7 @@ class CallTableTest {
 
   @Test
   void manyRanksWithTheSameCallHaveOneLine() {
-    String text = CallTable.ofMismatch(calls(MANY, rank -> rank == 3 ? 5 : 4, -1), 0, MANY);
+    String text = CallTable.ofMismatch(calls(MANY, rank -> rank == 3 ? 5 : 4, -1), 0, MANY, false);
     assertEquals(
         "the ranks' calls do not match, rank=0:"
             + "\n  ranks 0-2, 4-255: allReduce(INT32[4], SUM), call=7"
@@ -58,7 +58,7 @@ class CallTableTest {
 
   @Test
   void aTableOfManyCallsEnds() {
-    String text = CallTable.ofMismatch(calls(MANY, rank -> rank, -1), 0, MANY);
+    String text = CallTable.ofMismatch(calls(MANY, rank -> rank, -1), 0, MANY, false);
     assertTrue(text.endsWith("\n  and 240 other calls"), text);
     assertEquals(1 + 16 + 1, text.lines().count(), text);
   }

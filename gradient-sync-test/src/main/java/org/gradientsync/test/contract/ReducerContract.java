@@ -1025,22 +1025,35 @@ public abstract class ReducerContract {
         .run(
             ranks,
             sync -> {
-              com.sun.management.ThreadMXBean threads =
-                  (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
-              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 200_000)) {
-                for (int i = 0; i < 50; i++) {
-                  sync.average(buffer);
-                }
-                long before = threads.getCurrentThreadAllocatedBytes();
-                for (int i = 0; i < 500; i++) {
-                  sync.average(buffer);
-                }
-                long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-                // One object per call would be 8000 bytes. Reading the counter and a long wait
-                // allocate a little.
-                assertTrue(allocated < 6000, "bytes allocated in 500 averages: " + allocated);
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 200_000);
+                  DeviceBuffer blocks = sync.allocate(DataType.FLOAT32, 999L * ranks);
+                  DeviceBuffer others = sync.allocate(DataType.FLOAT32, 999L * ranks);
+                  DeviceBuffer block = sync.allocate(DataType.FLOAT32, 999)) {
+                assertAllocatesNothing("average", () -> sync.average(buffer));
+                assertAllocatesNothing("broadcast", () -> sync.broadcast(buffer, ranks - 1));
+                assertAllocatesNothing("allGather", () -> sync.allGather(block, blocks));
+                assertAllocatesNothing(
+                    "reduceScatter", () -> sync.reduceScatter(blocks, block, ReduceOp.SUM));
+                assertAllocatesNothing("reduce", () -> sync.reduce(block, ReduceOp.SUM, 0));
+                assertAllocatesNothing("allToAll", () -> sync.allToAll(blocks, others));
               }
             });
+  }
+
+  /** Counts the best of some rounds, because a long wait and the compiler allocate, too. */
+  private static void assertAllocatesNothing(String name, Runnable call) {
+    com.sun.management.ThreadMXBean threads =
+        (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long least = Long.MAX_VALUE;
+    for (int round = 0; round < 6; round++) {
+      long before = threads.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < 100; i++) {
+        call.run();
+      }
+      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+    }
+    // The smallest object per call would be 1600 bytes. Reading the counter allocates a little.
+    assertTrue(least < 1200, "bytes allocated in 100 calls of " + name + ": " + least);
   }
 
   /** Arrays of many lengths take no new buffers, which a reducer would have to prepare. */

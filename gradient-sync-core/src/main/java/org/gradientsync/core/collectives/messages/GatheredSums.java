@@ -8,13 +8,14 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.spi.Resources;
 
 /**
  * All-reduces over several nodes that are so small that all contributions travel with the calls of
  * the rendezvous. Every rank adds them itself, in rank order, so no message follows.
  */
-public final class GatheredSums implements NodesRendezvous.Contribution, AutoCloseable {
+public final class GatheredSums implements Rendezvous.Payload, AutoCloseable {
   private final NodesRendezvous rendezvous;
   private final HostDevice device;
   private final int rank;
@@ -37,7 +38,7 @@ public final class GatheredSums implements NodesRendezvous.Contribution, AutoClo
 
   /** Whether a buffer is small enough; the same on all ranks whose calls match. */
   boolean fits(DeviceBuffer buffer) {
-    return buffer.count() > 0 && buffer.sizeInBytes() <= rendezvous.contributionBytes();
+    return buffer.count() > 0 && buffer.sizeInBytes() <= rendezvous.calls().payloadBytes();
   }
 
   /** Sends a buffer's elements with the next call. */
@@ -52,10 +53,10 @@ public final class GatheredSums implements NodesRendezvous.Contribution, AutoClo
   }
 
   private HostBuffer[][] wrap(DataType type) {
-    HostBuffer[][] views = new HostBuffer[NodesRendezvous.SLOTS][size];
+    HostBuffer[][] views = new HostBuffer[Rendezvous.SLOTS][size];
     for (int slot = 0; slot < views.length; slot++) {
       for (int peer = 0; peer < size; peer++) {
-        views[slot][peer] = (HostBuffer) device.wrap(type, rendezvous.contribution(peer, slot));
+        views[slot][peer] = (HostBuffer) device.wrap(type, rendezvous.calls().payload(peer, slot));
       }
     }
     return views;

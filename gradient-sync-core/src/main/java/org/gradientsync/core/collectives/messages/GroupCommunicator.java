@@ -163,20 +163,25 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     beforeCall.run();
     group.ranks().require(root, "root");
-    run(
-        Kind.BROADCAST,
-        data,
-        root,
-        () -> {
-          int count = data.remaining();
-          for (int peer = 0; peer < size(); peer++) {
-            if (rank() == root && peer != root) {
-              exchange.send(data, data.position(), count, peer, Channel.DATA);
-            } else if (rank() != root && peer == root) {
-              exchange.receive(data, data.position(), count, root, Channel.DATA);
-            }
-          }
-        });
+    run(Kind.BROADCAST, data, root, () -> passOn(data, root));
+  }
+
+  /** Receives data from one rank and sends it to others, along a binomial tree. */
+  private void passOn(Buffer data, int root) {
+    int behind = Math.floorMod(rank() - root, size()); // ranks behind the root
+    int distance = Integer.lowestOneBit(behind);
+    if (behind == 0) {
+      distance = Integer.highestOneBit(size() - 1) << 1;
+    } else {
+      int from = (rank() - distance + size()) % size();
+      exchange.receive(data, data.position(), data.remaining(), from, Channel.DATA);
+    }
+    for (int step = distance >> 1; step > 0; step >>= 1) {
+      if (behind + step < size()) {
+        int to = (rank() + step) % size();
+        exchange.send(data, data.position(), data.remaining(), to, Channel.DATA);
+      }
+    }
   }
 
   @Override

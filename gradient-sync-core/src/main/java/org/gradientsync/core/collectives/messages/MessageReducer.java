@@ -11,7 +11,6 @@ import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
@@ -48,6 +47,7 @@ public final class MessageReducer implements Reducer {
   private final Consumer<CollectiveCall> addGathered = this::addGathered;
   private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
   private final Consumer<CollectiveCall> takeSums = this::takeSums;
+  private final List<TransferPlan> moves = new ArrayList<>(); // of the last round of messages
   private GatheredSums gathered; // null until needed
   private NodeSums summed; // null until needed
 
@@ -87,19 +87,20 @@ public final class MessageReducer implements Reducer {
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
     if (call.kind() != Kind.ALL_REDUCE) {
-      group.run(origin, call, null, move);
+      group.run(origin, call, move);
       return;
     }
     synchronized (group) {
       NodesRendezvous nodes = device instanceof HostDevice ? group.arrivals().overNodes() : null;
-      if (nodes != null && nodes.canSum() && origin == Origin.SYNC && sums(nodes).fits(call.in())) {
+      boolean canSum = nodes != null && nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
+      if (canSum && sums(nodes).fits(call.in())) {
         summed.begin(call.in(), call.op());
-        group.run(origin, call, null, takeSums);
+        group.run(origin, call, takeSums);
       } else if (nodes != null && gathered(nodes).fits(call.in())) {
         gathered.begin(call.in());
-        group.run(origin, call, null, addGathered);
+        group.run(origin, call, addGathered);
       } else {
-        group.run(origin, call, load(call), move);
+        group.run(origin, call, move);
       }
     }
   }
@@ -172,18 +173,6 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  /** The payload to send with an all-reduce, or null. */
-  private InlinePayload load(CollectiveCall call) {
-    if (group.isBroken() || !(plans.get(call) instanceof AllReducePlan plan)) {
-      return null;
-    }
-    try {
-      return plan.load(call.in());
-    } catch (RuntimeException | Error e) {
-      throw group.broken("the call failed before it began: " + e, e);
-    }
-  }
-
   private AllReducePlan allReduce(DeviceBuffer buffer) {
     Shards shards = new Shards(buffer.count(), group.size(), chunk(buffer));
     long chunksAtATime = Math.min(AllReducePlan.DEPTH, shards.chunks());
@@ -214,13 +203,14 @@ public final class MessageReducer implements Reducer {
   /** All ranks move the same piece of all messages before the next one. */
   private void exchangeRound(List<CollectiveCall> round) {
     boolean keeps = round.size() <= PlanCache.MAX / 2; // otherwise they evict each other
-    List<TransferPlan> moves = new ArrayList<>();
+    moves.clear();
     try {
-      for (CollectiveCall message : round) {
+      for (int i = 0; i < round.size(); i++) {
+        CollectiveCall message = round.get(i);
         device.await(message.buffer());
         moves.add(keeps ? (TransferPlan) plan(message) : TransferPlan.of(group, device, message));
       }
-      move(moves);
+      move();
     } finally {
       if (!keeps) {
         Resources.closeAll(moves);
@@ -228,17 +218,20 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private static void move(List<TransferPlan> moves) {
-    int pieces = moves.stream().mapToInt(TransferPlan::pieces).max().orElse(0);
+  private void move() {
+    int pieces = 0;
+    for (int i = 0; i < moves.size(); i++) {
+      pieces = Math.max(pieces, moves.get(i).pieces());
+    }
     for (int piece = 0; piece < pieces; piece++) {
-      for (TransferPlan plan : moves) {
-        if (piece < plan.pieces()) {
-          plan.start(piece);
+      for (int i = 0; i < moves.size(); i++) {
+        if (piece < moves.get(i).pieces()) {
+          moves.get(i).start(piece);
         }
       }
-      for (TransferPlan plan : moves) {
-        if (piece < plan.pieces()) {
-          plan.await(piece);
+      for (int i = 0; i < moves.size(); i++) {
+        if (piece < moves.get(i).pieces()) {
+          moves.get(i).await(piece);
         }
       }
     }

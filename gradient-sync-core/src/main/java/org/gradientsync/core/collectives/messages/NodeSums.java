@@ -12,6 +12,7 @@ import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.LeaderRounds;
 import org.gradientsync.core.rendezvous.LeaderSums;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.SumTree;
 import org.gradientsync.spi.Resources;
 
@@ -36,17 +37,17 @@ final class NodeSums implements LeaderSums, AutoCloseable {
 
   /** The memory, as elements of a type. */
   private final class Views {
-    private final HostBuffer[][] parts = new HostBuffer[NodesRendezvous.SLOTS][];
-    private final HostBuffer[] results = new HostBuffer[NodesRendezvous.SLOTS];
+    private final HostBuffer[][] parts = new HostBuffer[Rendezvous.SLOTS][];
+    private final HostBuffer[] results = new HostBuffer[Rendezvous.SLOTS];
     private final DeviceBuffer[][] sums; // each alone, for {@link HostDevice#accumulate}
 
     Views(DataType type) {
       for (int slot = 0; slot < parts.length; slot++) {
-        parts[slot] = new HostBuffer[rendezvous.nodeSize()];
+        parts[slot] = new HostBuffer[rendezvous.calls().nodeSize()];
         for (int mate = 0; mate < parts[slot].length; mate++) {
-          parts[slot][mate] = (HostBuffer) device.wrap(type, rendezvous.part(mate, slot));
+          parts[slot][mate] = (HostBuffer) device.wrap(type, rendezvous.calls().part(mate, slot));
         }
-        results[slot] = (HostBuffer) device.wrap(type, rendezvous.result(slot));
+        results[slot] = (HostBuffer) device.wrap(type, rendezvous.calls().result(slot));
       }
       sums = new DeviceBuffer[tree == null ? 0 : tree.slots()][1];
       for (int i = 0; i < sums.length; i++) {

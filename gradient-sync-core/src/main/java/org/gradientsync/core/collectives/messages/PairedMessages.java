@@ -8,6 +8,7 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 
@@ -127,16 +128,8 @@ final class PairedMessages {
 
     void await() {
       if (data != null) {
-        await(in);
-        await(out);
-      }
-    }
-
-    private void await(Message message) {
-      if (kind == Kind.SEND) {
-        group.matcher().awaitReceiver(message, peer);
-      } else {
-        group.matcher().awaitSender(message, peer);
+        group.matcher().awaitPair(in, peer, kind == Kind.SEND);
+        group.matcher().awaitPair(out, peer, kind == Kind.SEND);
       }
     }
 
@@ -165,17 +158,7 @@ final class PairedMessages {
     }
 
     MismatchedCallException mismatch() {
-      return new MismatchedCallException(
-          "the ranks' calls do not match, rank="
-              + group.rank()
-              + ":\n  rank "
-              + group.rank()
-              + ": "
-              + CallRecord.describe(own)
-              + "\n  rank "
-              + peer
-              + ": "
-              + CallRecord.describe(other));
+      return new MismatchedCallException(CallTable.ofPair(group.rank(), own, peer, other));
     }
 
     MismatchedCallException mismatchWithThirdRank() {

@@ -10,7 +10,6 @@ import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.InlinePayload;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
@@ -21,9 +20,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
- * memory: a few loads and stores instead of a message to and from each other rank. On several
- * nodes, one rank of each exchanges messages for all ({@link NodesRendezvous}). Where memory cannot
- * be shared, each rank sends messages, which can carry small gradients ({@link InlinePayload}).
+ * memory: a few loads and stores instead of messages. On several nodes, one rank of each exchanges
+ * messages for all ({@link NodesRendezvous}). Where memory cannot be shared, each rank does so for
+ * itself. Small gradients travel with these messages.
  */
 public final class RendezvousChoice {
   private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);
@@ -55,7 +54,7 @@ public final class RendezvousChoice {
       return;
     }
     try {
-      if (NodeMemory.isPossible(communicator)) {
+      if (communicator.nodeCount() == 1) {
         NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
         group
             .arrivals()
@@ -71,7 +70,7 @@ public final class RendezvousChoice {
 
   private static void useMessages(ProcessGroup group, boolean carriesPayload) {
     if (carriesPayload) {
-      group.arrivals().useInlinePayload();
+      group.arrivals().carryContributions();
     }
   }
 

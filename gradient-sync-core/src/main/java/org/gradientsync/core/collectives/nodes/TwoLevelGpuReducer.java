@@ -18,6 +18,7 @@ import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
@@ -48,6 +49,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private final ProcessGroup railRanks;
   private final BackendDevice device;
   private final NodeLayout layout;
+  private final int mates; // the ranks of each node
   private final Reducer node;
   private final Reducer rail;
   private final Sizes sizes;
@@ -56,6 +58,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private final Map<DataType, DeviceBuffer> gathered = new EnumMap<>(DataType.class);
   private final Map<DataType, DeviceBuffer> sums = new EnumMap<>(DataType.class);
   private final Consumer<CollectiveCall> reduce = this::reduce;
+  private final CollectiveCall last = new CollectiveCall(); // for the last elements
   private final Event finished;
   private Stream lastStream; // or null; it may still use the scratch memory
 
@@ -110,6 +113,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     this.sizes = sizes;
     this.resources = resources;
     layout = new NodeLayout(group.ranks());
+    mates = layout.most();
     plans = new PlanCache<>(group);
     finished = device.createEvent(false);
   }
@@ -132,14 +136,14 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
       group.run(call, reduce);
       DeviceBuffer rest = plans.get(call).rest();
       if (rest != null) {
-        other.run(CollectiveCall.allReduce(rest, call.op()));
+        other.run(last.set(Kind.ALL_REDUCE, rest, rest, call.op(), RankGroup.NO_RANK));
       }
     }
   }
 
   /** The number of elements that can be divided among a node's ranks. */
   private long whole(DeviceBuffer buffer) {
-    return buffer.count() / layout.most() * layout.most();
+    return buffer.count() / mates * mates;
   }
 
   private void reduce(CollectiveCall call) {
@@ -198,14 +202,14 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     DataType accumulator = type.accumulator();
     Stream stream = device.streamOf(piece);
     long room = pieceCount(type);
-    long shard = piece.count() / layout.most();
+    long shard = piece.count() / mates;
     return new TwoLevelGpuPlan(
         device,
         node,
         rail,
         layout.nodes(),
         layout.node(),
-        layout.most(),
+        mates,
         layout.localRank(),
         piece,
         device.on(stream, scratch(gathered, type, room)),
@@ -224,8 +228,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   }
 
   private long pieceCount(DataType type) {
-    int ranks = layout.most();
-    return Math.max(1, sizes.piece() / type.sizeInBytes() / ranks) * ranks;
+    return Math.max(1, sizes.piece() / type.sizeInBytes() / mates) * mates;
   }
 
   private long maxChunk(DataType accumulator) {

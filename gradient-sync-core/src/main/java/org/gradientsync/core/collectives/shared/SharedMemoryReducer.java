@@ -30,7 +30,7 @@ import org.gradientsync.spi.Resources;
  * system was full), all ranks reduce it by messages.
  *
  * <p>Collectives with an input and an output read the other ranks' inputs in the same way. Small
- * inputs travel with the calls.
+ * inputs, and small buffers to all-reduce, travel with the calls.
  */
 public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
@@ -107,7 +107,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
       return;
     }
     synchronized (group) {
-      boolean small = call.kind() != Kind.ALL_REDUCE && isCarried(call);
+      boolean small = isCarried(call);
       rendezvous.carry(small ? carried(call) : null);
       group.run(call, small ? runCarried : read);
     }

@@ -33,7 +33,7 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
     }
     if (!isPossible(context)) {
       return Availability.no(
-          NodeMemory.isPossible(context.communicator())
+          context.communicator().nodeCount() == 1
               ? "the ranks are threads of one JVM and share its memory anyway"
               : "the ranks are on several nodes");
     }
@@ -42,7 +42,7 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
 
   /** Whether the ranks are processes of one node; the same answer on all of them. */
   public boolean isPossible(SyncContext context) {
-    return NodeMemory.isPossible(context.communicator())
+    return context.communicator().nodeCount() == 1
         && !context.group().transport().name().equals("local");
   }
 
@@ -51,7 +51,8 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeMemory memory =
-        NodeMemory.share(context.communicator(), SharedMemoryRendezvous.BYTES, device.share());
+        NodeMemory.share(
+            context.communicator(), rank -> SharedMemoryRendezvous.BYTES, device.share());
     SharedMemoryRendezvous rendezvous =
         new SharedMemoryRendezvous(memory, group.rank(), group.size());
     group.arrivals().useRendezvous(rendezvous);

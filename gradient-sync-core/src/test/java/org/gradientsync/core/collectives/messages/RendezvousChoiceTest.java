@@ -194,7 +194,7 @@ class RendezvousChoiceTest {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
-      boolean says = tag % CHANNELS == 0 || tag % CHANNELS == Channel.PAYLOAD;
+      boolean says = tag % CHANNELS == Channel.CALLS;
       return tag >= CHANNELS && says ? new Counted(message) : message;
     }
   }

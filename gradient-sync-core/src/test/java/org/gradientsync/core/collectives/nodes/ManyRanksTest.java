@@ -238,7 +238,7 @@ class ManyRanksTest {
       if (channel != Channel.ARRIVALS) { // only if a call is late
         receivers.add(peer);
       }
-      return channel != Channel.CALLS && channel != Channel.GATHERED_CALLS
+      return channel != Channel.CALLS
           ? message
           : new OtherMessage(message) {
             @Override

@@ -154,9 +154,7 @@ class ScalingModelTest {
       Message message = super.sender(memory, peer, tag);
       int channel = tag & (1 << Channel.BITS) - 1;
       boolean counts =
-          channel == Channel.SCATTER
-              || channel == Channel.GATHER
-              || channel == Channel.GATHERED_CALLS;
+          channel == Channel.SCATTER || channel == Channel.GATHER || channel == Channel.CALLS;
       if (!counts || nodeOf(peer) == nodeOf(rank())) {
         return message;
       }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -114,6 +115,30 @@ class TwoLevelGpuReducerTest {
           for (int count : new int[] {1000, 1 << 20}) {
             TwoLevelReducerTest.compare(
                 DataType.BFLOAT16, ReduceOp.AVERAGE, count, device, reducer, own);
+          }
+        });
+  }
+
+  @Test
+  void allocatesNothingWhenWarm() {
+    com.sun.management.ThreadMXBean threads =
+        (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+    run(
+        new int[] {0, 0, 1, 1},
+        SMALL,
+        (group, device, reducer, own) -> {
+          try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5001)) {
+            CollectiveCall call = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 5; round++) {
+              long before = threads.getCurrentThreadAllocatedBytes();
+              for (int i = 0; i < 40; i++) {
+                reducer.run(call);
+              }
+              least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+            }
+            // The smallest object per call would be 640 bytes.
+            assertTrue(least < 600, "bytes allocated in 40 calls: " + least);
           }
         });
   }

@@ -41,8 +41,11 @@ final class PeerProgress {
   private static final int STOP_FOR = BEGUN + Long.BYTES;
   private static final int STOP_AT = STOP_FOR + Long.BYTES;
 
+  /** What the buffers are registered under; calls that meet on the host alternate between two. */
+  private static final int REGISTERED = STOP_AT + Long.BYTES;
+
   /** The bytes of a page up to the end of this part, including the first word. */
-  static final int BYTES = STOP_AT + Long.BYTES;
+  static final int BYTES = REGISTERED + 2 * Long.BYTES;
 
   private final ByteBuffer[] memory;
   private final int rank;
@@ -72,6 +75,35 @@ final class PeerProgress {
     say("waits on the host in " + text);
     WORD.setOpaque(own, ENQUEUED_WHEN_WAITING, enqueued);
     WORD.setRelease(own, WAITING_FOR_CALL, call);
+  }
+
+  /**
+   * Publishes, before the ranks meet on the host for a call, what this rank's buffers are
+   * registered under. Allocates nothing.
+   *
+   * @param met the number of calls that have met before
+   * @param registration the number of the registration, or 0
+   */
+  void willMeet(long met, int registration) {
+    WORD.setRelease(memory[rank], registered(met), (long) registration);
+  }
+
+  /**
+   * Whether the buffers of all ranks are registered under one number. All ranks get the same answer
+   * if they ask after that call has met, and before the next one. Allocates nothing.
+   */
+  boolean isRegistered(long met) {
+    long own = (long) WORD.getAcquire(memory[rank], registered(met));
+    for (int peer = 0; peer < ranks; peer++) {
+      if (own == 0 || (long) WORD.getAcquire(memory[peer], registered(met)) != own) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static int registered(long met) {
+    return REGISTERED + (int) (met & 1) * Long.BYTES;
   }
 
   /** Publishes what this rank does, for other ranks' reports. */

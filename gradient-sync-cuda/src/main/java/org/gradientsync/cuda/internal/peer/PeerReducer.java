@@ -76,7 +76,15 @@ final class PeerReducer implements Reducer, DeviceWatch {
     order = new PeerOrder(gpu, group.deviceCalls());
     registrar =
         new PeerRegistrar(
-            group, device, memory, unmapFlags, mailbox.of(group.rank()), planner, names, order);
+            group,
+            device,
+            memory,
+            unmapFlags,
+            mailbox.of(group.rank()),
+            planner,
+            names,
+            order,
+            progress);
     this.finite = finite;
     errors = new PeerErrors(group, gpu, report, names, progress, finite, order);
     queue = new PeerQueue(group, device, order, errors, progress);
@@ -112,13 +120,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
     boolean known = registration != null && isKnown(registration, call);
     if (!known || meetsEachTime(call) && !capturing) {
       requireNoCapture(call, call.kind() == Kind.ALL_REDUCE ? REGISTER : RUN_BEFORE);
+      registrar.willMeet(call);
       group.meet(call);
       group.finished();
       if (nothingToDo(call)) {
         return;
       }
-      boolean keeps = known && call.kind() == Kind.ALL_REDUCE;
-      registration = keeps ? registration : registrar.together(call);
+      registration = registrar.together(call);
     }
     queue.enqueue(registration, registrar.plan(registration, call), call);
   }
@@ -188,6 +196,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       try {
         errors.check();
         requireNoCapture(call, REGISTER);
+        registrar.willMeet(call);
         group.meetToPrepare(call);
         group.finished();
         boolean alone = group.size() == 1 || call.blockCount(group.size()) == 0;

@@ -37,6 +37,7 @@ final class PeerRegistrar implements AutoCloseable {
   private final PeerPlanner planner;
   private final PeerNames names;
   private final PeerOrder order;
+  private final PeerProgress progress;
   private final PlanCache<Kept> collectives;
 
   /** Apart, so that the ranks forget the others in the same order. */
@@ -48,6 +49,7 @@ final class PeerRegistrar implements AutoCloseable {
   private final List<AutoCloseable> captured = new ArrayList<>();
 
   private int lastNumber;
+  private long met; // calls before the one for which the ranks met last
   private boolean closing;
 
   /** A registration, and how it ends when one of its buffers is closed. */
@@ -66,7 +68,8 @@ final class PeerRegistrar implements AutoCloseable {
       long ownMailbox,
       PeerPlanner planner,
       PeerNames names,
-      PeerOrder order) {
+      PeerOrder order,
+      PeerProgress progress) {
     this.group = group;
     this.device = device;
     gpu = DriverAccess.gpu(device);
@@ -77,6 +80,7 @@ final class PeerRegistrar implements AutoCloseable {
     this.planner = planner;
     this.names = names;
     this.order = order;
+    this.progress = progress;
     collectives = new PlanCache<>(group);
     oneSided = new PlanCache<>(group);
   }
@@ -110,14 +114,21 @@ final class PeerRegistrar implements AutoCloseable {
     return kept == null ? null : kept.registration();
   }
 
+  /** Lets the ranks know, when they meet for a call, whether its buffers are registered. */
+  void willMeet(CollectiveCall call) {
+    PeerRegistration known = get(call);
+    met = group.deviceCalls().met();
+    progress.willMeet(met, known == null ? 0 : known.number);
+  }
+
   /**
    * The registration of a call's buffers, which the ranks make together now, unless they have made
-   * it together before. All ranks ask for it.
+   * it together before. All ranks ask for it, after {@link #willMeet} and meeting. Allocates
+   * nothing if there is one.
    */
   PeerRegistration together(CollectiveCall call) {
-    PeerRegistration known = get(call);
-    if (!needsRegistration(known == null ? 0 : known.number)) {
-      return known;
+    if (progress.isRegistered(met)) {
+      return get(call);
     }
     cache(call.kind()).forget(key(call));
     prepare(
@@ -130,17 +141,6 @@ final class PeerRegistrar implements AutoCloseable {
           }
         });
     return get(call);
-  }
-
-  /**
-   * Whether the ranks' buffers are not registered together. All ranks get the same answer.
-   *
-   * @param number of this rank's registration, or 0
-   */
-  private boolean needsRegistration(long number) {
-    long[] numbers = {number, -number};
-    communicator.allReduce(LongBuffer.wrap(numbers), ReduceOp.MIN);
-    return numbers[0] == 0 || numbers[0] != -numbers[1];
   }
 
   /** The plan of a call, made now if there is none. */
