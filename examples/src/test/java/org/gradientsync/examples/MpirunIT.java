@@ -230,7 +230,15 @@ class MpirunIT {
   void allReducePerfMeasuresEveryReducer() throws Exception {
     Run run =
         Script.underMpirun(2, "allreduce-perf")
-            .run(folder, "-b=1K", "-e=256K", "-f=16", "--reducer=all", "--check", "--json=r.json")
+            .run(
+                folder,
+                "-b=1K",
+                "-e=256K",
+                "-f=16",
+                "-n=20",
+                "--reducer=all",
+                "--check",
+                "--json=r.json")
             .exits(0);
     run.prints("# Reducer: shared", "# Reducer: mpi", "# Out of bounds values : 0 OK");
     run.printsLike("# Skipped: reducer local is not available, rank=0: local: .*");

@@ -17,9 +17,12 @@ class ContractsIT {
   /** Runs one number of ranks instead of all, for a second run of the same tests. */
   private static final String CHOSEN = System.getenv("CONTRACT_RANKS");
 
+  /** The time after which a job of many contracts counts as hanging. */
+  private static final long SECONDS = 2 * Mpirun.SECONDS;
+
   private static final int[] ALL = {1, 2, 3, 4};
 
-  /** For contracts that build on those above. With one rank they do not need mpirun. */
+  /** For contracts that build on others. With one rank they do not need mpirun. */
   private static final int[] SOME = {3};
 
   @TempDir Path folder;
@@ -35,49 +38,30 @@ class ContractsIT {
         MixedMemory.class);
   }
 
+  /** In one job, because each takes seconds to start. */
   @TestFactory
-  List<DynamicNode> messagesCompress() throws IOException, InterruptedException {
-    return run(SOME, MpiCompressionContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> sharedMemoryCompresses() throws IOException, InterruptedException {
-    return run(SOME, SharedCompressionContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> gradientBucketsHoldUnderMpirun() throws IOException, InterruptedException {
+  List<DynamicNode> whatBuildsOnThemHoldsUnderMpirun() throws IOException, InterruptedException {
     return run(
         SOME,
+        MpiCompressionContract.class,
+        MpiGroupedCallsContract.class,
         MpiBucketsContract.class,
         MpiHookContract.class,
-        SharedBucketsContract.class,
-        SharedHookContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> shardsAndAveragesHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(
-        SOME,
         MpiShardedContract.class,
         MpiAveragesContract.class,
+        MpiDeadlockContract.class,
+        SharedCompressionContract.class,
+        SharedGroupedCallsContract.class,
+        SharedBucketsContract.class,
+        SharedHookContract.class,
         SharedShardedContract.class,
-        SharedAveragesContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> whoWaitsForEachOtherIsTold() throws IOException, InterruptedException {
-    return run(SOME, MpiDeadlockContract.class, SharedDeadlockContract.class);
+        SharedAveragesContract.class,
+        SharedDeadlockContract.class);
   }
 
   @TestFactory
   List<DynamicNode> partsOfASyncHoldUnderMpirun() throws IOException, InterruptedException {
     return run(new int[] {4}, MpiGroupsContract.class, SharedGroupsContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> groupedCallsHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(SOME, MpiGroupedCallsContract.class, SharedGroupedCallsContract.class);
   }
 
   @TestFactory
@@ -105,7 +89,7 @@ class ContractsIT {
         // Only optimized code with a core per rank may show wrong orders of memory accesses.
         options.add(Mpirun.OPTIMIZED);
       }
-      nodes.add(RankJob.run(folder, ranks, Mpirun.SECONDS, Map.of(), options, List.of(contracts)));
+      nodes.add(RankJob.run(folder, ranks, SECONDS, Map.of(), options, List.of(contracts)));
     }
     return nodes;
   }

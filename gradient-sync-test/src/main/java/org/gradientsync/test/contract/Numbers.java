@@ -15,11 +15,38 @@ import org.gradientsync.ReduceOp;
  * conversions, which have their own tests, are shared with the library.
  */
 public final class Numbers {
+  private static final float[] SPECIAL_FLOATS = {
+    0f,
+    -0f,
+    Float.NaN,
+    Float.POSITIVE_INFINITY,
+    Float.NEGATIVE_INFINITY,
+    Float.MIN_VALUE,
+    -Float.MIN_VALUE,
+    Float.MAX_VALUE,
+    Float.MIN_NORMAL,
+    65504f,
+    6e-8f,
+    Float.intBitsToFloat(0xffc12345)
+  };
+
+  private static final double[] SPECIAL_DOUBLES = {
+    0,
+    -0.0,
+    Double.NaN,
+    Double.POSITIVE_INFINITY,
+    Double.NEGATIVE_INFINITY,
+    Double.MIN_VALUE,
+    Double.MAX_VALUE,
+    -Double.MIN_NORMAL,
+    Double.longBitsToDouble(0xfff8000000012345L)
+  };
+
   private Numbers() {}
 
   /**
    * Returns the bits of one element in the low bytes of a long. Every eleventh element is a special
-   * value.
+   * value. After 524,287 elements the same ones come again.
    *
    * @param type the element's type
    * @param rank the rank that has it
@@ -27,11 +54,12 @@ public final class Numbers {
    * @return the bits
    */
   public static long bits(DataType type, int rank, long index) {
-    long hash = (index * 31 + rank + 1) * 0x9E3779B97F4A7C15L;
+    int place = (int) (index % Elements.PERIOD);
+    long hash = (place * 31L + rank + 1) * 0x9E3779B97F4A7C15L;
     hash ^= hash >>> 29;
     hash *= 0xBF58476D1CE4E5B9L;
     hash ^= hash >>> 32;
-    boolean special = index % 11 == 7;
+    boolean special = place % 11 == 7;
     return switch (type) {
       case FLOAT32 ->
           Float.floatToRawIntBits(special ? specialFloat(hash) : number(hash)) & 0xffffffffL;
@@ -91,11 +119,7 @@ public final class Numbers {
    * @return direct memory in native byte order
    */
   public static ByteBuffer of(DataType type, int rank, long first, int count) {
-    ByteBuffer memory = memory(type, count);
-    for (int i = 0; i < count; i++) {
-      put(memory, type, i, bits(type, rank, first + i));
-    }
-    return memory;
+    return Elements.of(type, rank).copy(first, count);
   }
 
   /**
@@ -109,11 +133,7 @@ public final class Numbers {
    * @return direct memory in native byte order
    */
   public static ByteBuffer reduced(DataType type, ReduceOp op, int ranks, long first, int count) {
-    ByteBuffer memory = memory(type, count);
-    for (int i = 0; i < count; i++) {
-      put(memory, type, i, reduced(type, op, ranks, first + i));
-    }
-    return memory;
+    return Elements.reduced(type, op, ranks).copy(first, count);
   }
 
   /**
@@ -175,7 +195,7 @@ public final class Numbers {
     };
   }
 
-  private static void put(ByteBuffer memory, DataType type, int index, long bits) {
+  static void put(ByteBuffer memory, DataType type, int index, long bits) {
     switch (type.sizeInBytes()) {
       case 2 -> memory.putShort(index * 2, (short) bits);
       case 4 -> memory.putInt(index * 4, (int) bits);
@@ -183,7 +203,7 @@ public final class Numbers {
     }
   }
 
-  private static long get(ByteBuffer memory, DataType type, int index) {
+  static long get(ByteBuffer memory, DataType type, int index) {
     return switch (type.sizeInBytes()) {
       case 2 -> memory.getShort(index * 2);
       case 4 -> memory.getInt(index * 4);
@@ -200,36 +220,11 @@ public final class Numbers {
   }
 
   private static float specialFloat(long hash) {
-    float[] values = {
-      0f,
-      -0f,
-      Float.NaN,
-      Float.POSITIVE_INFINITY,
-      Float.NEGATIVE_INFINITY,
-      Float.MIN_VALUE,
-      -Float.MIN_VALUE,
-      Float.MAX_VALUE,
-      Float.MIN_NORMAL,
-      65504f,
-      6e-8f,
-      Float.intBitsToFloat(0xffc12345)
-    };
-    return values[(int) Long.remainderUnsigned(hash, values.length)];
+    return SPECIAL_FLOATS[(int) Long.remainderUnsigned(hash, SPECIAL_FLOATS.length)];
   }
 
   private static double specialDouble(long hash) {
-    double[] values = {
-      0,
-      -0.0,
-      Double.NaN,
-      Double.POSITIVE_INFINITY,
-      Double.NEGATIVE_INFINITY,
-      Double.MIN_VALUE,
-      Double.MAX_VALUE,
-      -Double.MIN_NORMAL,
-      Double.longBitsToDouble(0xfff8000000012345L)
-    };
-    return values[(int) Long.remainderUnsigned(hash, values.length)];
+    return SPECIAL_DOUBLES[(int) Long.remainderUnsigned(hash, SPECIAL_DOUBLES.length)];
   }
 
   private static float toFloat(DataType type, long bits) {

@@ -169,6 +169,11 @@ final class Soak implements AutoCloseable {
     };
   }
 
+  /** The index of the first element: behind those that are kept, which would count as a leak. */
+  private static int data(SplittableRandom random) {
+    return Elements.PERIOD + random.nextInt(1 << 20);
+  }
+
   private static ReduceOp op(SplittableRandom random, DataType type) {
     ReduceOp op = ReduceOp.values()[random.nextInt(ReduceOp.values().length)];
     return op == ReduceOp.AVERAGE && !type.isFloatingPoint() ? ReduceOp.SUM : op;
@@ -179,7 +184,7 @@ final class Soak implements AutoCloseable {
     ReduceOp op = op(random, type);
     int count = count(random);
     int at = random.nextInt(2) * random.nextInt(100);
-    int data = random.nextInt(1 << 20);
+    int data = data(random);
     int again = random.nextInt(1, 4);
     boolean register = random.nextInt(10) == 0;
     try (DeviceBuffer whole = sync.allocate(type, at + count + at / 2);
@@ -199,7 +204,7 @@ final class Soak implements AutoCloseable {
     DataType type = TYPES[random.nextInt(TYPES.length)];
     int count = count(random);
     int root = random.nextInt(ranks);
-    int data = random.nextInt(1 << 20);
+    int data = data(random);
     try (DeviceBuffer buffer = sync.allocate(type, count)) {
       buffer.copyFrom(Numbers.of(type, rank, data, count));
       sync.broadcast(buffer, root);
@@ -211,7 +216,7 @@ final class Soak implements AutoCloseable {
   private void unequalBlocks(GradientSync sync) {
     DataType type = TYPES[shared.nextInt(TYPES.length)];
     ReduceOp op = op(shared, type);
-    int data = shared.nextInt(1 << 20);
+    int data = data(shared);
     long[] counts = new long[ranks];
     int total = 0;
     int first = 0;
@@ -272,7 +277,7 @@ final class Soak implements AutoCloseable {
 
   /** Starts averages, of which some are waited for. */
   private void background(GradientSync sync) {
-    int data = shared.nextInt(1 << 20);
+    int data = data(shared);
     int[] counts = {count(shared), count(shared), count(shared)};
     List<DeviceBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < counts.length; i++) {
@@ -299,7 +304,7 @@ final class Soak implements AutoCloseable {
     ReduceOp op = op(random, type);
     int count = random.nextInt(1, 3_000);
     int root = random.nextInt(size);
-    int data = random.nextInt(1 << 20);
+    int data = data(random);
     int me = group.rank();
     int all = count * size;
     ByteBuffer mine = Numbers.of(type, me, data, count);
@@ -384,7 +389,7 @@ final class Soak implements AutoCloseable {
   }
 
   private void buckets(GradientSync sync) {
-    int data = shared.nextInt(1 << 20);
+    int data = data(shared);
     boolean overlap = shared.nextBoolean();
     int left = shared.nextInt(3 * MODEL.size()); // out by all ranks, if there is one
     GradientBuckets.Builder builder =
