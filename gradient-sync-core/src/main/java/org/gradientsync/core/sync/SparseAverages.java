@@ -167,7 +167,7 @@ final class SparseAverages implements AutoCloseable {
     int size = communicator.size();
     room = Math.min(count + count / 4, MOST_TOGETHER / size);
     int block = HEADER + room;
-    if (NodeMemory.isPossible(communicator) && NodeIdentity.canShareMemory().usable()) {
+    if (communicator.nodeCount() == 1 && NodeIdentity.canShareMemory().usable()) {
       try {
         NodeMemory memory = NodeMemory.share(communicator, 2 * block * Long.BYTES);
         for (int peer = 0; peer < size; peer++) {
