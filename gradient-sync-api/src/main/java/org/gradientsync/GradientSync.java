@@ -411,8 +411,8 @@ public abstract class GradientSync implements AutoCloseable {
    * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
    *     one is negative, their sum does not fit a long, or this rank's own two counts differ; and
    *     as without counts
-   * @throws MismatchedCallException on both ranks if what one sends is not what the other one
-   *     receives, after all other parts have been received
+   * @throws MismatchedCallException on all ranks if one makes another call; on both ranks if what
+   *     one sends is not what the other one receives, after all other parts have been received
    */
   public abstract void allToAll(
       DeviceBuffer in, long[] inCounts, DeviceBuffer out, long[] outCounts);

@@ -20,7 +20,8 @@ import org.gradientsync.spi.Resources;
  * and run many times.
  *
  * <p>All ranks first compare their counts, so that none changes a buffer if they differ. An
- * all-to-all has different ones on each rank; the two ranks of each message compare theirs.
+ * all-to-all has different ones on each rank: all ranks only meet, so that none waits for one that
+ * makes another call, and the two ranks of each message compare theirs.
  */
 final class UnequalBlocks implements AutoCloseable {
   private static final Consumer<CollectiveCall> NOTHING = call -> {};
@@ -28,7 +29,7 @@ final class UnequalBlocks implements AutoCloseable {
   private final ProcessGroup group;
   private final BackendDevice device;
   private final Reducer reducer;
-  private final CollectiveCall comparison; // or null
+  private final CollectiveCall comparison;
   private final List<CollectiveCall> reductions = new ArrayList<>();
   private final List<CollectiveCall> messages = new ArrayList<>();
   private DeviceBuffer ownSource; // this rank's own block, or null if it stays where it is
@@ -38,7 +39,7 @@ final class UnequalBlocks implements AutoCloseable {
     this.group = group;
     this.device = device;
     this.reducer = reducer;
-    comparison = call.kind() == Kind.ALL_TO_ALL ? null : comparison(call);
+    comparison = comparison(call);
     if (call.kind().reduces()) {
       addReductions(call);
     } else {
@@ -48,9 +49,14 @@ final class UnequalBlocks implements AutoCloseable {
 
   /** The same kind of call on an empty buffer that has the counts as its name. */
   private CollectiveCall comparison(CollectiveCall call) {
+    AbstractDeviceBuffer named = device.allocate(call.buffer().type(), 0);
+    if (call.kind() == Kind.ALL_TO_ALL) {
+      named.named("counts of each pair");
+      return new CollectiveCall(call.kind(), named, named, call.op(), call.root());
+    }
     long[] counts = call.inCounts() != null ? call.inCounts() : call.outCounts();
     String text = Arrays.stream(counts).mapToObj(Long::toString).collect(Collectors.joining(", "));
-    AbstractDeviceBuffer named = device.allocate(call.buffer().type(), 0).named("counts " + text);
+    named.named("counts " + text);
     named.use(Arrays.stream(counts).sum()); // for errors: there is nothing to copy
     return new CollectiveCall(call.kind(), named, named, call.op(), call.root());
   }
@@ -107,9 +113,7 @@ final class UnequalBlocks implements AutoCloseable {
 
   /** Runs the call, or one that is equal to it. */
   void run() {
-    if (comparison != null) {
-      group.run(comparison, NOTHING);
-    }
+    group.run(comparison, NOTHING);
     if (ownSource != null) {
       device.copy(ownSource, ownTarget);
     }
@@ -128,7 +132,7 @@ final class UnequalBlocks implements AutoCloseable {
     messages.forEach(message -> views.add(message.buffer()));
     views.add(ownSource);
     views.add(ownTarget);
-    views.add(comparison == null ? null : comparison.in());
+    views.add(comparison.in());
     Resources.closeAll(views);
   }
 }

@@ -466,6 +466,8 @@ public abstract class CollectivesContract {
                 } else {
                   exchange.run();
                 }
+                String others = "rank " + (ranks - 1) + ": barrier()";
+                mismatch(odd ? sync::barrier : exchange, "rank 0: allToAll(", others);
                 Arrays.fill(counts, 4);
                 sync.allGather(part.slice(0, 4), all, counts); // the sync still works
               }
