@@ -57,7 +57,7 @@ public final class DepartureNotices implements AutoCloseable {
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);
     mailbox = new Mailbox(group, Channel.DEPARTURE, BYTES);
-    read();
+    mailbox.open();
   }
 
   /** Receives what has arrived, and passes on what others may not know. */

@@ -26,6 +26,13 @@ public final class Mailbox implements AutoCloseable {
     this.bytes = bytes;
   }
 
+  /** Posts the receive without looking for messages. */
+  void open() {
+    memory = HostBuffers.allocate(bytes);
+    receive = group.receiver(memory, Transport.ANY_RANK, channel);
+    receive.start();
+  }
+
   public boolean isOpen() {
     return receive != null;
   }
@@ -40,9 +47,7 @@ public final class Mailbox implements AutoCloseable {
       return null;
     }
     if (receive == null) {
-      memory = HostBuffers.allocate(bytes);
-      receive = group.receiver(memory, Transport.ANY_RANK, channel);
-      receive.start();
+      open();
     } else if (holds) {
       holds = false;
       receive.start();
