@@ -1,6 +1,7 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -101,13 +102,21 @@ public final class CallMatcher {
         : state.mismatched(table); // a device waits for a call that another rank has not made
   }
 
+  private boolean isComplete(Rendezvous rendezvous, int peer) {
+    try {
+      return rendezvous.isComplete();
+    } catch (GradientSyncException e) {
+      throw state.failed(peer, e);
+    }
+  }
+
   private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = 0; peer < ranks.size() && !rendezvous.isComplete(); peer++) {
+    for (int peer = 0; peer < ranks.size() && !isComplete(rendezvous, peer); peer++) {
       if (peer != ranks.rank()) {
         wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
       }
     }
-    for (int peer = 0; peer < ranks.size() && !rendezvous.isComplete(); peer++) {
+    for (int peer = 0; peer < ranks.size() && !isComplete(rendezvous, peer); peer++) {
       if (peer != ranks.rank()) {
         wait.await(rendezvous.sent(peer), peer);
       }

@@ -112,7 +112,7 @@ final class GroupState {
     }
   }
 
-  private RankLostException failed(int peer, GradientSyncException e) {
+  RankLostException failed(int peer, GradientSyncException e) {
     return e instanceof RankLostException
         ? broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
         : broken(e.getMessage(), e);
