@@ -78,8 +78,8 @@ class RendezvousChoiceTest {
   }
 
   /**
-   * In a first call, its memory may be gone before the others map it. A close during a later call
-   * waits for the call.
+   * Of a buffer that does not travel with the call. In a first call, its memory may be gone before
+   * the others map it. A close during a later call waits for the call.
    */
   @Test
   void aRankThatClosesABufferInACallIsNamed() {
@@ -94,7 +94,7 @@ class RendezvousChoiceTest {
               SharedMemoryReducer reducer =
                   new SharedMemoryReducer("shared", group, rendezvous, device, memory)) {
             device.share(memory.files());
-            DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5).named("w");
+            DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 1000).named("w");
             own.barrier();
             Thread caller = Thread.currentThread();
             Thread closer =
@@ -116,7 +116,7 @@ class RendezvousChoiceTest {
                     .getMessage();
             closer.join();
             assertTrue(message.contains("closed its buffer during the call"), message);
-            assertTrue(message.contains("FLOAT32[5] \"w\""), message);
+            assertTrue(message.contains("FLOAT32[1000] \"w\""), message);
             assertTrue(message.contains("rank 1 ") || group.rank() == 1, message);
             own.barrier();
           }
