@@ -102,24 +102,32 @@ public final class CallMatcher {
         : state.mismatched(table); // a device waits for a call that another rank has not made
   }
 
+  private void awaitAll(Rendezvous rendezvous, long sequence) {
+    for (int peer = next(-1); peer < ranks.size() && !isComplete(rendezvous, peer); ) {
+      wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
+      peer = next(peer);
+    }
+    for (int peer = next(-1); peer < ranks.size() && !isComplete(rendezvous, peer); ) {
+      wait.await(rendezvous.sent(peer), peer);
+      peer = next(peer);
+    }
+  }
+
+  /** The next rank that is not this one. */
+  private int next(int peer) {
+    return peer + 1 == ranks.rank() ? peer + 2 : peer + 1;
+  }
+
+  /**
+   * Whether nobody has to be waited for.
+   *
+   * @param peer the next to wait for otherwise, with which messages that fail are lost
+   */
   private boolean isComplete(Rendezvous rendezvous, int peer) {
     try {
       return rendezvous.isComplete();
     } catch (GradientSyncException e) {
       throw state.failed(peer, e);
-    }
-  }
-
-  private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = 0; peer < ranks.size() && !isComplete(rendezvous, peer); peer++) {
-      if (peer != ranks.rank()) {
-        wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
-      }
-    }
-    for (int peer = 0; peer < ranks.size() && !isComplete(rendezvous, peer); peer++) {
-      if (peer != ranks.rank()) {
-        wait.await(rendezvous.sent(peer), peer);
-      }
     }
   }
 
