@@ -413,6 +413,27 @@ class LocalRanksTest {
         lost[0].startsWith("rank 1 (thread=rank-1) is lost: " + interrupted + ", rank=0"), lost[0]);
   }
 
+  /** Ranks 0 and 1 do not wait for rank 3 itself. */
+  @Test
+  void aRankThatGivesUpEndsTheCallOfRanksThatWaitForOthers() {
+    LocalRanks.run(
+        4,
+        builder -> builder.timeout(Duration.ofSeconds(30)),
+        sync -> {
+          if (sync.rank() == 3) {
+            Thread.currentThread().interrupt();
+          } else {
+            Thread.sleep(300);
+          }
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
+            String message =
+                assertThrows(RankLostException.class, () -> sync.average(buffer)).getMessage();
+            assertEquals(sync.rank() == 3, Thread.interrupted());
+            assertFalse(message.contains("timed out"), message);
+          }
+        });
+  }
+
   @Test
   void ranksThatFinishWhenTheCallerIsInterruptedHaveFinished() throws Exception {
     assertNull(

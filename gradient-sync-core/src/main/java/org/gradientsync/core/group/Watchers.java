@@ -98,7 +98,6 @@ final class Watchers {
     private final Watcher deadlock;
     private final long otherGraceNanos;
     private final IntPredicate missing; // in the current rendezvous
-    private final IntPredicate nobody = peer -> false;
     private final IntPredicate hasLeftOrFailed;
     private long serial;
     private int gone; // or NO_RANK
@@ -142,7 +141,7 @@ final class Watchers {
 
     private int otherGone(WaitPhase phase) {
       boolean meets = phase == WaitPhase.RENDEZVOUS && !arrivals.isPair();
-      return departures.otherGone(meets ? missing : nobody);
+      return departures.otherGone(meets, missing);
     }
   }
 

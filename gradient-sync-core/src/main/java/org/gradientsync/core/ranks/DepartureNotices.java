@@ -119,14 +119,16 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   /**
-   * A rank that ends this rank's wait for another one, whose own notices may not come this far: it
-   * has failed, or it has left and is needed.
+   * A rank that ends this rank's wait for another one: it has failed, or it has left and is needed.
    *
-   * @return {@link RankMap#NO_RANK} if there is none, or each rank's notices go to all others
+   * @param meets whether the wait is for a rendezvous, in which ranks pass on what others ask for;
+   *     otherwise only those end it whose own notices may not come this far
+   * @return {@link RankMap#NO_RANK} if there is none
    */
-  public synchronized int otherGone(IntPredicate needed) {
-    for (int peer = 0; passesOn && peer < group.size(); peer++) {
-      if (notices[FAILED][peer] != null || notices[LEFT][peer] != null && needed.test(peer)) {
+  public synchronized int otherGone(boolean meets, IntPredicate needed) {
+    for (int peer = 0; (meets || passesOn) && peer < group.size(); peer++) {
+      boolean left = notices[LEFT][peer] != null;
+      if (notices[FAILED][peer] != null || left && meets && needed.test(peer)) {
         return peer;
       }
     }
