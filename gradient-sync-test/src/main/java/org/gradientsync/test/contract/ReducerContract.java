@@ -1045,15 +1045,15 @@ public abstract class ReducerContract {
     com.sun.management.ThreadMXBean threads =
         (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     long least = Long.MAX_VALUE;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 4; round++) {
       long before = threads.getCurrentThreadAllocatedBytes();
-      for (int i = 0; i < 100; i++) {
+      for (int i = 0; i < 50; i++) {
         call.run();
       }
       least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
     }
-    // The smallest object per call would be 1600 bytes. Reading the counter allocates a little.
-    assertTrue(least < 1200, "bytes allocated in 100 calls of " + name + ": " + least);
+    // The smallest object per call would be 800 bytes. Reading the counter allocates a little.
+    assertTrue(least < 700, "bytes allocated in 50 calls of " + name + ": " + least);
   }
 
   /** Arrays of many lengths take no new buffers, which a reducer would have to prepare. */

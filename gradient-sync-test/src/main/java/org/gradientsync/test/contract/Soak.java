@@ -10,6 +10,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.SplittableRandom;
+import java.util.stream.LongStream;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -43,6 +44,8 @@ final class Soak implements AutoCloseable {
           new Parameter("e", DataType.FLOAT16, 2_222));
 
   private final long seed;
+  private static final int NOBODY = -1;
+
   private final GradientSync base;
   private final int ranks;
   private final int rank;
@@ -129,6 +132,7 @@ final class Soak implements AutoCloseable {
         reduce(any(), shared);
       } else if (choice < 32) {
         unequalBlocks(any());
+        unequalMessages(any());
       } else if (choice < 35) {
         background(any());
       } else if (choice < 45) {
@@ -138,7 +142,14 @@ final class Soak implements AutoCloseable {
       } else if (choice < 64) {
         split(any().communicator());
       } else if (choice < 70) {
-        buckets(any());
+        if (shared.nextInt(4) == 0) {
+          open();
+          try (GradientSync sync = open.remove(open.size() - 1)) {
+            buckets(sync, shared.nextInt(ranks));
+          }
+        } else {
+          buckets(any(), NOBODY);
+        }
       } else if (choice < 74) {
         twoThreads();
       } else if (choice < 77) {
@@ -235,9 +246,49 @@ final class Soak implements AutoCloseable {
         expected.put(Numbers.of(type, i, data, (int) counts[i]));
       }
       check(expected.clear(), all, "allGather of counts");
+      int root = shared.nextInt(ranks);
+      all.copyFrom(Numbers.of(type, rank, data + 1, total));
+      sync.gather(part, rank == root ? all : null, counts, root);
+      check(
+          rank == root ? expected : Numbers.of(type, rank, data + 1, total),
+          all,
+          "gather of counts");
       all.copyFrom(Numbers.of(type, rank, data, total));
       sync.reduceScatter(all, part, counts, op);
       check(Numbers.reduced(type, op, ranks, data + first, count), part, op);
+    }
+  }
+
+  /** Sends a block of another random length to each rank. */
+  private void unequalMessages(GradientSync sync) {
+    DataType type = TYPES[shared.nextInt(TYPES.length)];
+    int data = data(shared);
+    long[] sent = new long[ranks];
+    long[] received = new long[ranks];
+    List<ByteBuffer> expected = new ArrayList<>();
+    for (int from = 0; from < ranks; from++) {
+      int first = 0;
+      for (int to = 0; to < ranks; to++) {
+        int count = count(shared) / ranks;
+        if (from == rank) {
+          sent[to] = count;
+        }
+        if (to == rank) {
+          received[from] = count;
+          expected.add(Numbers.of(type, from, data + first, count));
+        }
+        first += count;
+      }
+    }
+    int in = (int) LongStream.of(sent).sum();
+    int out = (int) LongStream.of(received).sum();
+    try (DeviceBuffer source = sync.allocate(type, in);
+        DeviceBuffer target = sync.allocate(type, out)) {
+      source.copyFrom(Numbers.of(type, rank, data, in));
+      sync.allToAll(source, sent, target, received);
+      ByteBuffer all = Numbers.memory(type, out);
+      expected.forEach(all::put);
+      check(all.clear(), target, "allToAll of counts");
     }
   }
 
@@ -273,6 +324,10 @@ final class Soak implements AutoCloseable {
       found[(int) average.indices()[i / width] * width + i % width] = average.elements()[i];
     }
     require(Arrays.equals(table, found), "wrong average of rows, rows=" + rows);
+    float[] one = new float[width];
+    Arrays.fill(one, 2 * rank);
+    sync.average(List.of(one, found)); // found has the same elements on all ranks
+    require(one[width - 1] == ranks - 1, "wrong average of several arrays: " + one[width - 1]);
   }
 
   /** Starts averages, of which some are waited for. */
@@ -310,7 +365,7 @@ final class Soak implements AutoCloseable {
     ByteBuffer mine = Numbers.of(type, me, data, count);
     ByteBuffer room = Numbers.memory(type, all);
     Buffer send = Numbers.typed(type, mine);
-    switch (random.nextInt(7)) {
+    switch (random.nextInt(9)) {
       case 0 -> {
         group.allReduce(send, type, op);
         check(Numbers.reduced(type, op, size, data, count), mine, type, op);
@@ -339,6 +394,16 @@ final class Soak implements AutoCloseable {
         group.scatter(me == root ? Numbers.typed(type, whole) : null, send, root);
         check(Numbers.of(type, me, data, count), mine, type, "scatter");
       }
+      case 6 -> {
+        List<byte[]> bytes = group.allGather(bytes(me, count));
+        for (int peer = 0; peer < size; peer++) {
+          require(Arrays.equals(bytes(peer, count), bytes.get(peer)), "wrong bytes of " + peer);
+        }
+      }
+      case 7 -> {
+        byte[] bytes = group.broadcast(me == root ? bytes(root, count) : null, root);
+        require(Arrays.equals(bytes(root, count), bytes), "wrong bytes from " + root);
+      }
       default -> {
         if (size > 1) {
           ByteBuffer got = Numbers.memory(type, count);
@@ -349,6 +414,13 @@ final class Soak implements AutoCloseable {
         }
       }
     }
+  }
+
+  /** Some bytes of a rank, of which each has another number; the first one has none. */
+  private static byte[] bytes(int rank, int count) {
+    byte[] bytes = new byte[rank * count];
+    Arrays.fill(bytes, (byte) (rank + count));
+    return bytes;
   }
 
   private static ByteBuffer everybodys(DataType type, int size, int data, int count) {
@@ -388,7 +460,12 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  private void buckets(GradientSync sync) {
+  /**
+   * Makes two steps.
+   *
+   * @param stopping the rank that asks all to stop, or {@link #NOBODY}
+   */
+  private void buckets(GradientSync sync, int stopping) {
     int data = data(shared);
     boolean overlap = shared.nextBoolean();
     int left = shared.nextInt(3 * MODEL.size()); // out by all ranks, if there is one
@@ -408,6 +485,9 @@ final class Soak implements AutoCloseable {
       }
       for (int step = 0; step < 2; step++) {
         int now = data + 1000 * step;
+        if (rank == stopping) {
+          sync.requestStop();
+        }
         Collections.shuffle(order, own);
         for (int i : order) {
           Parameter p = MODEL.get(i);
@@ -417,7 +497,7 @@ final class Soak implements AutoCloseable {
           }
         }
         buckets.finish();
-        require(!buckets.stopRequested(), "nobody asked to stop");
+        require(buckets.stopRequested() == (stopping != NOBODY), "stop of rank " + stopping);
         for (int i = 0; i < MODEL.size(); i++) {
           Parameter p = MODEL.get(i);
           require(buckets.isSkipped(i) == (i == left), "wrongly skipped or not: " + p);

@@ -30,6 +30,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.SparseRows;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -187,6 +188,43 @@ class FaultsTest {
     assertTrue(
         other.getMessage().contains("rank 1") || other.getMessage().contains("waitingFor=1"),
         other.getMessage());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"counts", "background", "arrays", "rows"})
+  void aRankThatDiesInAnotherCallIsNamed(String call) {
+    faults.onRank(1).atCall(1).die();
+    Queue<Throwable> seen = new ConcurrentLinkedQueue<>();
+    assertThrows(
+        GradientSyncException.class,
+        () ->
+            run(
+                2,
+                (sync, buffer) -> {
+                  try {
+                    make(call, sync, buffer);
+                  } catch (Throwable t) {
+                    seen.add(t);
+                    throw t;
+                  }
+                }));
+    Throwable other = seen.stream().filter(RankLostException.class::isInstance).findAny().get();
+    assertTrue(other.getMessage().contains("rank 1"), other.getMessage());
+  }
+
+  private static void make(String call, GradientSync sync, DeviceBuffer buffer) {
+    long[] own = {1, 2};
+    long[] others = {sync.rank() + 1, sync.rank() + 1};
+    switch (call) {
+      case "counts" -> {
+        try (DeviceBuffer received = sync.allocate(DataType.FLOAT32, others[0] + others[1])) {
+          sync.allToAll(buffer, own, received, others);
+        }
+      }
+      case "background" -> sync.averageAsync(buffer).await();
+      case "arrays" -> sync.average(List.of(OWN.clone(), new float[5]));
+      default -> sync.average(new SparseRows(9, 3, new long[] {4}, OWN));
+    }
   }
 
   @Test

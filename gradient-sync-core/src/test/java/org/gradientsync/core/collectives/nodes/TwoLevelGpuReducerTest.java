@@ -127,7 +127,7 @@ class TwoLevelGpuReducerTest {
         new int[] {0, 0, 1, 1},
         SMALL,
         (group, device, reducer, own) -> {
-          try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5001)) {
+          try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 1001)) {
             CollectiveCall call = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
             long least = Long.MAX_VALUE;
             for (int round = 0; round < 5; round++) {
