@@ -19,6 +19,9 @@ import java.util.stream.Stream;
 final class LostRank {
   static final String NAME = "rank 1 \\(host=[^,]+, process=\\d+\\)";
 
+  private static final Pattern ANYTHING = Pattern.compile("");
+  private static final Pattern TIMED_OUT =
+      Pattern.compile("(Exception|ended by rank \\d .*): timed out: ");
   private static final Pattern ENDED =
       Pattern.compile("ended by " + NAME + ": .*IllegalStateException: the data ran out");
   private static final Pattern PROCESS = Pattern.compile("process=(\\d+)");
@@ -37,7 +40,8 @@ final class LostRank {
     String[] arguments = {manner, phase, reducer, reports.toString(), device};
     Mpirun.Result job = run(ranks, manner, arguments);
     // On a busy machine, mpirun kills ranks that it has told to end before they have had their say.
-    for (int i = 0; i < 2 && manner.equals("throw") && !ENDED.matcher(lastLines(job)).find(); i++) {
+    Pattern last = manner.equals("throw") ? ENDED : manner.equals("stop") ? TIMED_OUT : ANYTHING;
+    for (int i = 0; i < 2 && !last.matcher(lastLines(job)).find(); i++) {
       job = run(ranks, manner, arguments);
     }
     if (manner.equals("late")) {
@@ -52,7 +56,7 @@ final class LostRank {
         requireMatch(
             job,
             "(?s)what each of " + ranks + " ranks was doing.*\n  rank 1 has written no report");
-        requireMatch(lastLines(job), "(Exception|ended by rank \\d .*): timed out: ");
+        requireMatch(lastLines(job), TIMED_OUT.pattern());
       }
       case "stick" -> {
         requireMatch(job, "WARN .*has waited 1 s for .*" + NAME);
