@@ -47,6 +47,17 @@ public class OtherWorld implements Transport {
     this.inner = inner;
   }
 
+  /** A message with an action that runs before each start of it. */
+  public static Message beforeStarts(Message message, Runnable action) {
+    return new OtherMessage(message) {
+      @Override
+      public void start() {
+        action.run();
+        super.start();
+      }
+    };
+  }
+
   @Override
   public String name() {
     return inner.name();

@@ -96,14 +96,12 @@ class BroadcastPlanTest {
       int size = memory.remaining();
       return tag % (1 << Channel.BITS) != Channel.DATA
           ? message
-          : new OtherMessage(message) {
-            @Override
-            public void start() {
-              messages.incrementAndGet(rank());
-              bytes.addAndGet(rank(), size);
-              super.start();
-            }
-          };
+          : beforeStarts(
+              message,
+              () -> {
+                messages.incrementAndGet(rank());
+                bytes.addAndGet(rank(), size);
+              });
     }
   }
 }

@@ -46,13 +46,7 @@ class GroupCommunicatorTest {
       Message message = super.sender(memory, peer, tag);
       return tag % (1 << Channel.BITS) != Channel.DATA
           ? message
-          : new OtherMessage(message) {
-            @Override
-            public void start() {
-              sent.incrementAndGet();
-              super.start();
-            }
-          };
+          : beforeStarts(message, sent::incrementAndGet);
     }
   }
 }

@@ -390,16 +390,14 @@ class NodesRendezvousTest {
       int channel = tag % CHANNELS;
       return channel >= started.length
           ? message
-          : new OtherMessage(message) {
-            @Override
-            public void start() {
-              started[channel].incrementAndGet(rank());
-              if (channel == Channel.CALLS && rank() == slow && peer == 0) {
-                LockSupport.parkNanos(SLOW_NANOS);
-              }
-              super.start();
-            }
-          };
+          : beforeStarts(
+              message,
+              () -> {
+                started[channel].incrementAndGet(rank());
+                if (channel == Channel.CALLS && rank() == slow && peer == 0) {
+                  LockSupport.parkNanos(SLOW_NANOS);
+                }
+              });
     }
   }
 }

@@ -195,19 +195,9 @@ class RendezvousChoiceTest {
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
       boolean says = tag % CHANNELS == Channel.CALLS;
-      return tag >= CHANNELS && says ? new Counted(message) : message;
-    }
-  }
-
-  private final class Counted extends OtherWorld.OtherMessage {
-    Counted(Message message) {
-      super(message);
-    }
-
-    @Override
-    public void start() {
-      callMessages.incrementAndGet();
-      super.start();
+      return tag >= CHANNELS && says
+          ? beforeStarts(message, callMessages::incrementAndGet)
+          : message;
     }
   }
 }

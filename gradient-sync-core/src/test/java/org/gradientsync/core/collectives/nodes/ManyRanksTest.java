@@ -238,15 +238,7 @@ class ManyRanksTest {
       if (channel != Channel.ARRIVALS) { // only if a call is late
         receivers.add(peer);
       }
-      return channel != Channel.CALLS
-          ? message
-          : new OtherMessage(message) {
-            @Override
-            public void start() {
-              sent.incrementAndGet();
-              super.start();
-            }
-          };
+      return channel != Channel.CALLS ? message : beforeStarts(message, sent::incrementAndGet);
     }
   }
 }

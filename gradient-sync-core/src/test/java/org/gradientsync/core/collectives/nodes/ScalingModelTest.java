@@ -159,14 +159,12 @@ class ScalingModelTest {
         return message;
       }
       int size = memory.remaining();
-      return new OtherMessage(message) {
-        @Override
-        public void start() {
-          messages.incrementAndGet(nodeOf(rank()));
-          bytes.addAndGet(nodeOf(rank()), size);
-          super.start();
-        }
-      };
+      return beforeStarts(
+          message,
+          () -> {
+            messages.incrementAndGet(nodeOf(rank()));
+            bytes.addAndGet(nodeOf(rank()), size);
+          });
     }
   }
 
