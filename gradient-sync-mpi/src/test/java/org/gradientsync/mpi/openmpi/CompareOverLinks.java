@@ -2,6 +2,7 @@ package org.gradientsync.mpi.openmpi;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.ServerSocket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
@@ -17,15 +18,16 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.SumOrder;
 
 /**
- * Times averages between nodes against Open MPI's {@code allReduce}, by turns in one run, and
- * counts the bytes that cross the nodes' links. This is not a test, because times depend on the
- * machine. Run it with {@code script/measure/compare-nodes}.
+ * Times averages between nodes, over MPI and over TCP, against Open MPI's {@code allReduce}, by
+ * turns in one run, and counts the bytes that cross the nodes' links. This is not a test, because
+ * times depend on the machine. Run it with {@code script/measure/compare-nodes}.
  *
  * <p>Prints medians, and the least that any all-reduce in the order of sums needs: the buffer once
  * for each node on two nodes, twice on more in rank order, 2(M-1)/M times on M nodes in any order.
  */
 final class CompareOverLinks {
   private static final int LARGE = 1 << 20;
+  private static final String MASTER = "10.77.0.1"; // the first node of links.sh
 
   private CompareOverLinks() {}
 
@@ -39,71 +41,111 @@ final class CompareOverLinks {
     double bytesPerMicrosecond = Double.parseDouble(args[0]) / 8;
     int nodes = Integer.parseInt(args[1]);
     SumOrder order = SumOrder.valueOf(args[2].toUpperCase(Locale.ROOT));
-    try (GradientSync sync = GradientSync.builder().order(order).create()) {
+    try (GradientSync overMpi = GradientSync.builder().order(order).create();
+        GradientSync overTcp = overTcp(overMpi, order)) {
       for (int i = 3; i < args.length; i++) {
-        compare(sync, Integer.parseInt(args[i]), nodes, order, bytesPerMicrosecond);
+        int bytes = Integer.parseInt(args[i]);
+        compare(overMpi, overTcp, bytes, nodes, order, bytesPerMicrosecond);
       }
     }
+  }
+
+  /** The same ranks over TCP: rank 0 is on the first node. */
+  private static GradientSync overTcp(GradientSync sync, SumOrder order) {
+    long[] port = new long[1];
+    if (sync.rank() == 0) {
+      try (ServerSocket free = new ServerSocket(0)) {
+        port[0] = free.getLocalPort();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+    sync.communicator().broadcast(LongBuffer.wrap(port), 0);
+    return GradientSync.builder()
+        .order(order)
+        .set("tcp.rank", Integer.toString(sync.rank()))
+        .set("tcp.size", Integer.toString(sync.size()))
+        .set("tcp.master", MASTER + ":" + port[0])
+        .set("tcp.secret", "of this comparison")
+        .create();
   }
 
   private static double crossings(int nodes, SumOrder order) {
     return nodes == 2 ? 1 : order == SumOrder.RANKS ? 2 : 2.0 * (nodes - 1) / nodes;
   }
 
+  /** One side's call. */
+  private interface Timed {
+    void run() throws MPIException;
+  }
+
   private static void compare(
-      GradientSync sync, int bytes, int nodes, SumOrder order, double bytesPerMicrosecond)
+      GradientSync overMpi,
+      GradientSync overTcp,
+      int bytes,
+      int nodes,
+      SumOrder order,
+      double bytesPerMicrosecond)
       throws MPIException {
     int count = bytes / Float.BYTES;
     int calls = bytes >= LARGE ? 1 : 50;
     int rounds = bytes >= LARGE ? 5 : 11;
-    double[] own = new double[rounds];
-    double[] theirs = new double[rounds];
-    long crossed = 0;
+    double[][] times = new double[3][rounds];
+    long[] crossed = new long[2];
     ByteBuffer memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count)) {
-      requireRight(sync, buffer);
+    try (DeviceBuffer mpi = overMpi.allocate(DataType.FLOAT32, count);
+        DeviceBuffer tcp = overTcp.allocate(DataType.FLOAT32, count)) {
+      requireRight(overMpi, mpi);
+      requireRight(overTcp, tcp);
       for (int round = bytes >= LARGE ? -1 : -5 * rounds; round < rounds; round++) {
         int slot = Math.max(0, round);
         long before = sent();
-        MPI.COMM_WORLD.barrier();
-        long start = System.nanoTime();
-        for (int call = 0; call < calls; call++) {
-          sync.average(buffer);
+        times[0][slot] = microseconds(calls, () -> overMpi.average(mpi));
+        long between = sent();
+        times[1][slot] = microseconds(calls, () -> overTcp.average(tcp));
+        if (round >= 0) {
+          crossed[0] = Math.max(crossed[0], between - before);
+          crossed[1] = Math.max(crossed[1], sent() - between);
         }
-        MPI.COMM_WORLD.barrier();
-        own[slot] = (System.nanoTime() - start) / 1e3 / calls;
-        crossed = Math.max(round < 0 ? 0 : crossed, sent() - before);
-        start = System.nanoTime();
-        for (int call = 0; call < calls; call++) {
-          MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM);
-        }
-        MPI.COMM_WORLD.barrier();
-        theirs[slot] = (System.nanoTime() - start) / 1e3 / calls;
+        times[2][slot] =
+            microseconds(calls, () -> MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM));
       }
     }
-    long most = most(sync, crossed / calls);
-    if (sync.rank() == 0) {
-      double least = crossings(nodes, order) * bytes;
-      System.out.printf(
-          Locale.ROOT,
-          "%s order=%s nodes=%d ranks=%d bytes=%d average=%.0f us, Open MPI allReduce=%.0f us,"
-              + " ratio %.2f; a node sends at most %.3f of the least%s%n",
-          sync.reducer(),
-          order,
-          nodes,
-          sync.size(),
-          bytes,
-          median(own),
-          median(theirs),
-          median(own) / median(theirs),
-          most / least,
-          bytesPerMicrosecond == 0
-              ? ""
-              : String.format(
-                  Locale.ROOT,
-                  ", time %.3f of the least",
-                  median(own) / (least / bytesPerMicrosecond)));
+    double least = crossings(nodes, order) * bytes;
+    double leastTime = bytesPerMicrosecond == 0 ? Double.NaN : least / bytesPerMicrosecond;
+    double theirs = median(times[2]);
+    for (int side = 0; side < crossed.length; side++) {
+      double own = median(times[side]);
+      double most = most(overMpi, crossed[side] / calls) / least;
+      if (overMpi.rank() == 0) {
+        System.out.printf(
+            Locale.ROOT,
+            "%s over %s order=%s nodes=%d ranks=%d bytes=%d average=%.0f us, Open MPI allReduce"
+                + "=%.0f us, ratio %.2f; a node sends at most %.3f of the least, time %.3f of it%n",
+            (side == 0 ? overMpi : overTcp).reducer(),
+            side == 0 ? "MPI" : "TCP",
+            order,
+            nodes,
+            overMpi.size(),
+            bytes,
+            own,
+            theirs,
+            own / theirs,
+            most,
+            own / leastTime);
+      }
     }
+  }
+
+  /** The time of a call, of several that follow each other. */
+  private static double microseconds(int calls, Timed call) throws MPIException {
+    MPI.COMM_WORLD.barrier();
+    long start = System.nanoTime();
+    for (int i = 0; i < calls; i++) {
+      call.run();
+    }
+    MPI.COMM_WORLD.barrier();
+    return (System.nanoTime() - start) / 1e3 / calls;
   }
 
   private static void requireRight(GradientSync sync, DeviceBuffer buffer) {
