@@ -1,9 +1,15 @@
 package org.gradientsync.examples;
 
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -15,22 +21,17 @@ class ElasticMlpIT {
 
   @TempDir Path folder;
 
-  private Run run(Class<?> program, String... options) throws Exception {
-    String[] start = {
-      "run",
-      "--launcher=tcp",
-      "-np=3",
-      "--min-np=2",
-      "--class-path",
-      System.getProperty("java.class.path"),
-      program.getName(),
-      "--elastic",
-      "--device=cpu",
-      "--widths=8,16,4",
-      "--rows=" + PacedMlp.ROWS
-    };
-    return Script.alone(TOOL)
-        .run(folder, Stream.of(start, options).flatMap(Stream::of).toArray(String[]::new))
+  /** Runs a program with options of the launcher, and of its own. */
+  private Run run(Script tool, List<String> launch, Class<?> program, String... options)
+      throws Exception {
+    List<String> words = new ArrayList<>(List.of("run", "--launcher=tcp", "-np=3", "--min-np=2"));
+    words.addAll(launch);
+    words.addAll(List.of("--class-path", System.getProperty("java.class.path")));
+    words.add(program.getName());
+    words.addAll(List.of("--elastic", "--device=cpu", "--widths=8,16,4"));
+    words.add("--rows=" + PacedMlp.ROWS);
+    words.addAll(List.of(options));
+    return tool.run(folder, words.toArray(String[]::new))
         .exits(0)
         .printsLike("\\[\\d] \\[PASS] All ranks have identical weights\\.");
   }
@@ -38,39 +39,64 @@ class ElasticMlpIT {
   @ParameterizedTest
   @CsvSource({"0, adam, --overlap", "1, adam, --sharded", "2, sgd, --no-overlap"})
   void aKilledRankJoinsAgain(int rank, String optimizer, String option) throws Exception {
-    CompletableFuture<Void> killer = CompletableFuture.runAsync(() -> kill(rank));
-    Run run =
-        run(
-            PacedMlp.class,
-            option,
-            "--optimizer=" + optimizer,
-            "--steps=3000",
-            "--checkpoint=file",
-            "--checkpoint-every=10");
+    runAndKill(rank, false, Script.alone(TOOL), List.of(), option, "--optimizer=" + optimizer)
+        .complains("rank " + rank + " was lost (exit code 137, signal 9); it is started again");
+  }
+
+  @Test
+  void theRanksOfALostHostJoinOnAnother() throws Exception {
+    Path ssh = Files.createDirectory(folder.resolve("bin")).resolve("ssh");
+    Files.writeString(
+        ssh,
+        "#!/bin/sh\nwhile [ $1 != node1 ] && [ $1 != node2 ]; do shift; done\nshift\n"
+            + "exec sh -c \"$*\"\n");
+    assertTrue(ssh.toFile().setExecutable(true));
+    Script tool = Script.alone(TOOL).set("PATH", ssh.getParent() + ":" + System.getenv("PATH"));
+    List<String> launch = List.of("--hosts=node1:2,node2:1", "--master=127.0.0.1:" + freePort());
+    runAndKill(2, true, tool, launch, "--overlap")
+        .complains("host node2 was lost; its ranks are started on node1 to join the others");
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
+  }
+
+  private Run runAndKill(
+      int rank, boolean host, Script tool, List<String> launch, String... options)
+      throws Exception {
+    CompletableFuture<Void> killer = CompletableFuture.runAsync(() -> kill(rank, host));
+    List<String> all = new ArrayList<>(List.of(options));
+    all.addAll(List.of("--steps=3000", "--checkpoint=file", "--checkpoint-every=10"));
+    Run run = run(tool, launch, PacedMlp.class, all.toArray(String[]::new));
     killer.get();
-    run.complains("rank " + rank + " was lost (exit code 137, signal 9); it is started again")
-        .printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 2")
+    return run.printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 2")
         .printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 3")
         .printsLike("\\[\\d] Ranks at the end: 3, changes: 2");
   }
 
   @Test
   void aRankWithOtherOptionsIsLeftOut() throws Exception {
-    run(OwnRateMlp.class, "--steps=30")
+    run(Script.alone(TOOL), List.of(), OwnRateMlp.class, "--steps=30")
         .complains("[1] train-mlp: --rate is not that of rank 0: give all ranks the same options")
         .printsLike("\\[0] Ranks at the end: 2, changes: 1");
   }
 
-  /** Waits for the first checkpoint, and kills a rank. */
-  private void kill(int rank) {
+  /** Waits for the first checkpoint, and kills a rank, or what has started it at first. */
+  private void kill(int rank, boolean host) {
     try {
       while (!Files.exists(folder.resolve("file"))) {
         Thread.sleep(5);
       }
-      for (Path process : PacedMlp.processes(folder)) {
-        String[] parts = process.getFileName().toString().split("-");
+      for (Path file : PacedMlp.processes(folder)) {
+        String[] parts = file.getFileName().toString().split("-");
         if (Integer.parseInt(parts[1]) == rank) {
-          ProcessHandle.of(Long.parseLong(parts[0])).orElseThrow().destroyForcibly();
+          ProcessHandle process = ProcessHandle.of(Long.parseLong(parts[0])).orElseThrow();
+          if (host) {
+            process.parent().orElseThrow().destroyForcibly();
+          }
+          process.destroyForcibly();
         }
       }
     } catch (Exception e) {

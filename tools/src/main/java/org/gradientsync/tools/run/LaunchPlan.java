@@ -106,9 +106,11 @@ record LaunchPlan(
    * Plans ranks as processes of several hosts that find each other over TCP.
    *
    * @param master where rank 0 listens, {@code host:port}, or null for a port of the first host
+   * @param elastic whether the others go on when a rank is lost
    * @param tools the class path of this command, on all hosts
    */
-  static LaunchPlan overSsh(JobRequest request, String master, Machine machine, String tools) {
+  static LaunchPlan overSsh(
+      JobRequest request, String master, boolean elastic, Machine machine, String tools) {
     Building plan = new Building(request, machine);
     plan.nativeAccess();
     plan.hostMemory();
@@ -124,6 +126,7 @@ record LaunchPlan(
         RanksOverSsh.arguments(
             request.hosts().filled(request.ranks()),
             master,
+            elastic,
             List.copyOf(names),
             java,
             plan.java(program(request.program()))));

@@ -66,6 +66,7 @@ public final class RanksAsProcesses {
   private final int first;
   private final int localSize;
   private final boolean elastic;
+  private final boolean joins;
   private final String host;
   private final String port;
   private final Map<String, String> variables;
@@ -85,6 +86,7 @@ public final class RanksAsProcesses {
    * @param master where rank 0 listens, {@code host:port}
    * @param elastic whether the others go on when a rank is lost, and it is started again to join
    *     them
+   * @param joins whether the ranks join a job that has begun
    * @param variables what ranks have in their environment beyond that of this process
    * @param command the command of a rank
    */
@@ -94,9 +96,11 @@ public final class RanksAsProcesses {
       int localSize,
       String master,
       boolean elastic,
+      boolean joins,
       Map<String, String> variables,
       List<String> command) {
     this.elastic = elastic;
+    this.joins = joins;
     this.size = size;
     this.first = first;
     this.localSize = localSize;
@@ -126,6 +130,7 @@ public final class RanksAsProcesses {
             localSize,
             master,
             Boolean.parseBoolean(args[4]),
+            false,
             needsSecret ? Map.of(SECRET, newSecret()) : Map.of(),
             List.of(Arrays.copyOfRange(args, 5, args.length)));
     ranks.hasInput = true;
@@ -156,7 +161,7 @@ public final class RanksAsProcesses {
       throw new IllegalStateException("signals cannot be handled: " + e, e);
     }
     for (int local = 0; local < localSize; local++) {
-      Process process = start(local, false);
+      Process process = start(local, joins);
       process.onExit().thenAccept(ended::add);
     }
     int failure = elastic ? awaitElastic(ended) : await(ended);
@@ -187,7 +192,7 @@ public final class RanksAsProcesses {
    */
   private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
     int[] losses = new int[localSize]; // each soon after a start
-    boolean hasBegun = false;
+    boolean hasBegun = joins;
     long lastDone = System.nanoTime();
     int result = 0;
     for (int running = localSize; running > 0; running--) {

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -23,7 +24,8 @@ import org.gradientsync.core.backend.Signals;
 /**
  * The launcher of ranks on several hosts that find each other over TCP: starts a {@link RemoteNode}
  * on each host by {@code ssh}, in the folder of the same name. When one of them fails, it waits a
- * moment for the others, ends them, and exits with the code that says most of the failure.
+ * moment for the others, ends them, and exits with the code that says most of the failure. In an
+ * elastic job the ranks of a host that is lost are started on another one, to join the others.
  */
 public final class RanksOverSsh {
   private static final String NONE = "-";
@@ -33,29 +35,47 @@ public final class RanksOverSsh {
   private static final long PATIENCE_SECONDS = 15;
   private static final int SSH_FAILED = 255;
   private static final int CANNOT_RUN = 3;
-  private static final int TERMINATED = 128 + 15;
+  private static final int SIGNALS = 128;
+  private static final int TERMINATED = SIGNALS + 15;
 
-  /** A host, and the ssh to it. */
-  private record Node(String host, Process ssh) {}
+  /** A host, the ssh to it, and the ranks that it runs. */
+  private static final class Node {
+    private final String host;
+    private final int first;
+    private final int count;
+    private final Process ssh;
+    private volatile boolean started; // its ranks may run
+
+    Node(String host, int first, int count, Process ssh) {
+      this.host = host;
+      this.first = first;
+      this.count = count;
+      this.ssh = ssh;
+    }
+  }
 
   private final int size;
+  private final boolean elastic;
   private final Map<String, Integer> hosts;
   private final String master;
   private final Map<String, String> variables;
   private final List<String> java;
   private final List<String> command;
   private final List<Node> nodes = new ArrayList<>();
-  private final List<Thread> outputs = new ArrayList<>();
+  private final List<Thread> outputs = new CopyOnWriteArrayList<>();
+  private volatile boolean ending;
 
   private RanksOverSsh(
       Map<String, Integer> hosts,
       String master,
+      boolean elastic,
       Map<String, String> variables,
       List<String> java,
       List<String> command) {
     this.hosts = hosts;
     size = hosts.values().stream().mapToInt(Integer::intValue).sum();
     this.master = master;
+    this.elastic = elastic;
     this.variables = variables;
     this.java = java;
     this.command = command;
@@ -66,6 +86,7 @@ public final class RanksOverSsh {
    *
    * @param hosts how many ranks each has
    * @param master where rank 0 listens, or null for a port of the first host
+   * @param elastic whether the others go on when a rank is lost
    * @param names environment variables for the ranks
    * @param java how to start a class of this command on a host
    * @param command the command of a rank
@@ -73,6 +94,7 @@ public final class RanksOverSsh {
   static List<String> arguments(
       Map<String, Integer> hosts,
       String master,
+      boolean elastic,
       List<String> names,
       List<String> java,
       List<String> command) {
@@ -82,6 +104,7 @@ public final class RanksOverSsh {
             .map(host -> host.getKey() + ":" + host.getValue())
             .collect(Collectors.joining(",")));
     arguments.add(master == null ? NONE : master);
+    arguments.add(Boolean.toString(elastic));
     arguments.add(names.isEmpty() ? NONE : String.join(",", names));
     arguments.add(Integer.toString(java.size()));
     arguments.addAll(java);
@@ -102,7 +125,7 @@ public final class RanksOverSsh {
       master = hosts.keySet().iterator().next() + ":" + port;
     }
     Map<String, String> variables = new LinkedHashMap<>();
-    for (String name : args[2].split(",")) {
+    for (String name : args[3].split(",")) {
       String value = System.getenv(name);
       if (value != null) {
         variables.put(name, value);
@@ -112,10 +135,11 @@ public final class RanksOverSsh {
     variables.put(
         RanksAsProcesses.SECRET,
         secret == null || secret.isBlank() ? RanksAsProcesses.newSecret() : secret);
-    int command = 4 + Integer.parseInt(args[3]);
-    List<String> java = List.of(Arrays.copyOfRange(args, 4, command));
+    int command = 5 + Integer.parseInt(args[4]);
+    List<String> java = List.of(Arrays.copyOfRange(args, 5, command));
     List<String> rank = List.of(Arrays.copyOfRange(args, command, args.length));
-    System.exit(new RanksOverSsh(hosts, master, variables, java, rank).run());
+    boolean elastic = Boolean.parseBoolean(args[2]);
+    System.exit(new RanksOverSsh(hosts, master, elastic, variables, java, rank).run());
   }
 
   private int run() throws InterruptedException {
@@ -131,36 +155,91 @@ public final class RanksOverSsh {
     int first = 0;
     for (Map.Entry<String, Integer> host : hosts.entrySet()) {
       try {
-        Node node = start(host.getKey(), first, host.getValue());
-        node.ssh.onExit().thenAccept(process -> ended.add(node));
+        start(host.getKey(), first, host.getValue(), false, ended);
       } catch (IOException e) {
         say("ssh cannot be started: " + e.getMessage() + "; install an ssh client");
         return CANNOT_RUN;
       }
       first += host.getValue();
     }
-    int failure = 0;
-    for (int running = nodes.size(); running > 0; running--) {
-      Node node = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
-      if (node == null) {
-        break; // the others do not end by themselves
-      }
-      int code = node.ssh.exitValue();
-      if (code == SSH_FAILED) {
-        say(
-            "no host, or no connection to it any more: host="
-                + node.host
-                + ", exit code of ssh=255; try: ssh "
-                + node.host
-                + " true");
-      }
-      failure = weight(code) > weight(failure) ? code : failure;
-    }
+    int failure = elastic ? awaitElastic(ended) : await(ended);
     end();
     for (Thread output : outputs) {
       output.join(TimeUnit.SECONDS.toMillis(2));
     }
     return failure;
+  }
+
+  /** Waits until all have ended, or one has failed. */
+  private int await(BlockingQueue<Node> ended) throws InterruptedException {
+    int failure = 0;
+    for (int running = hosts.size(); running > 0; running--) {
+      Node node = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
+      if (node == null) {
+        break; // the others do not end by themselves
+      }
+      int code = codeOf(node);
+      failure = weight(code) > weight(failure) ? code : failure;
+    }
+    return failure;
+  }
+
+  /** Waits until all have ended. Returns the code of the last that was not lost. */
+  private int awaitElastic(BlockingQueue<Node> ended) throws InterruptedException {
+    int result = SSH_FAILED;
+    for (int running = hosts.size(); running > 0; running--) {
+      Node node = ended.take();
+      int code = codeOf(node);
+      boolean lost = code == SSH_FAILED || code > SIGNALS && code != TERMINATED;
+      if (!node.started) {
+        return code; // it has never been there
+      }
+      if (!lost || ending) {
+        result = code;
+      } else if (replace(node, ended)) {
+        running++;
+      }
+    }
+    return result;
+  }
+
+  /**
+   * Starts the ranks of a host that is lost on the one that has the fewest, if that is possible.
+   */
+  private boolean replace(Node lost, BlockingQueue<Node> ended) {
+    Map<String, Integer> ranks = new LinkedHashMap<>();
+    running().forEach(node -> ranks.merge(node.host, node.count, Integer::sum));
+    String what = "host " + lost.host + " was lost";
+    String next =
+        ranks.entrySet().stream()
+            .min(Map.Entry.comparingByValue())
+            .map(Map.Entry::getKey)
+            .orElse("");
+    if (next.isEmpty() || lost.host.equals(hosts.keySet().iterator().next())) {
+      say(what + "; its ranks are not started again: ranks join at the first host");
+      return false;
+    }
+    say(what + "; its ranks are started on " + next + " to join the others");
+    try {
+      start(next, lost.first, lost.count, true, ended);
+      return true;
+    } catch (IOException e) {
+      say("ssh cannot be started: " + e.getMessage());
+      return false;
+    }
+  }
+
+  private static int codeOf(Node node) {
+    int code = node.ssh.exitValue();
+    if (code == SSH_FAILED) {
+      say(
+          "no host, or no connection to it any more: host="
+              + node.host
+              + ", exit code of ssh=255; try: ssh "
+              + node.host
+              + " true");
+    }
+    return code;
   }
 
   /** Ranks that end because of another one have codes that say less than that one's. */
@@ -177,10 +256,11 @@ public final class RanksOverSsh {
     System.err.println("gradient-sync run: " + sentence);
   }
 
-  private Node start(String host, int first, int count) throws IOException {
+  private void start(String host, int first, int count, boolean joins, BlockingQueue<Node> ended)
+      throws IOException {
     List<String> words = new ArrayList<>(java);
     words.add(RemoteNode.class.getName());
-    words.addAll(List.of("" + size, "" + first, "" + count, master));
+    words.addAll(List.of("" + size, "" + first, "" + count, master, "" + elastic, "" + joins));
     words.addAll(command);
     String line = words.stream().map(RanksOverSsh::quoted).collect(Collectors.joining(" "));
     String folder = Path.of("").toAbsolutePath().toString();
@@ -190,21 +270,23 @@ public final class RanksOverSsh {
                 "-T",
                 "-o",
                 "BatchMode=yes",
+                "-o",
+                elastic ? "ServerAliveInterval=5" : "ServerAliveInterval=0", // three times
                 host,
                 "cd " + quoted(folder) + " && exec " + line)
             .start();
-    Node node = new Node(host, ssh);
+    Node node = new Node(host, first, count, ssh);
     synchronized (nodes) {
       nodes.add(node);
     }
-    copy(host, ssh.getInputStream(), System.out);
-    copy(host, ssh.getErrorStream(), System.err);
+    copy(node, ssh.getInputStream(), System.out);
+    copy(node, ssh.getErrorStream(), System.err);
     try {
       RemoteNode.write(variables, ssh.getOutputStream());
     } catch (IOException e) {
-      return node; // it has ended, and its exit code says more
+      // it has ended, and its exit code says more
     }
-    return node;
+    ssh.onExit().thenAccept(process -> ended.add(node));
   }
 
   /** Quotes a word for any shell. */
@@ -213,7 +295,7 @@ public final class RanksOverSsh {
   }
 
   /** Copies whole lines: those of ranks as they are, others with their host. */
-  private void copy(String host, InputStream in, PrintStream to) {
+  private void copy(Node node, InputStream in, PrintStream to) {
     PrintStream out = new PrintStream(to, false, StandardCharsets.ISO_8859_1);
     String ofRank = PrefixedOutput.HYDRA_PATTERN.split("%r")[0];
     Thread thread =
@@ -222,8 +304,12 @@ public final class RanksOverSsh {
               try (BufferedReader lines =
                   new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
                 for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                  if (line.equals(RemoteNode.STARTED)) {
+                    node.started = true;
+                    continue;
+                  }
                   synchronized (to) { // whole lines of all hosts
-                    out.print((line.startsWith(ofRank) ? "" : host + ": ") + line + "\n");
+                    out.print((line.startsWith(ofRank) ? "" : node.host + ": ") + line + "\n");
                     out.flush();
                   }
                 }
@@ -231,7 +317,7 @@ public final class RanksOverSsh {
                 out.flush(); // the connection has ended
               }
             },
-            "output-" + host);
+            "output-" + node.host);
     thread.setDaemon(true);
     thread.start();
     outputs.add(thread);
@@ -257,6 +343,7 @@ public final class RanksOverSsh {
 
   /** Ends the hosts that run, by the end of their input at first. */
   private void end() {
+    ending = true;
     for (Node node : running()) {
       try {
         node.ssh.getOutputStream().close();

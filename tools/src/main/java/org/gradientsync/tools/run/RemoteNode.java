@@ -19,6 +19,9 @@ import java.util.Map;
  * connection to it, has ended.
  */
 public final class RemoteNode {
+  /** The first line of the standard output, for the launcher. */
+  static final String STARTED = "gradient-sync: started";
+
   private static final int TERMINATED = 128 + 15;
 
   private RemoteNode() {}
@@ -26,8 +29,8 @@ public final class RemoteNode {
   /**
    * Runs the ranks of this host, and ends the JVM.
    *
-   * @param args the number of ranks, the first rank of this host, how many it has, the master, and
-   *     the command of a rank
+   * @param args the number of ranks, the first rank of this host, how many it has, the master,
+   *     whether the job is elastic, whether these ranks join it, and the command of a rank
    */
   public static void main(String[] args) throws IOException, InterruptedException {
     BufferedReader in =
@@ -38,9 +41,11 @@ public final class RemoteNode {
             Integer.parseInt(args[1]),
             Integer.parseInt(args[2]),
             args[3],
-            false,
+            Boolean.parseBoolean(args[4]),
+            Boolean.parseBoolean(args[5]),
             read(in),
-            List.of(Arrays.copyOfRange(args, 4, args.length)));
+            List.of(Arrays.copyOfRange(args, 6, args.length)));
+    System.out.println(STARTED);
     Thread watch = new Thread(() -> follow(in, ranks), "launcher");
     watch.setDaemon(true);
     watch.start();

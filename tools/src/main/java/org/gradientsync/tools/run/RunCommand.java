@@ -332,10 +332,10 @@ public final class RunCommand implements Callable<Integer> {
           ranks, minRanks, wait);
     }
     boolean ofMpi = launcher != null && !launcher.equals(TCP);
-    if (threads || hosts != null || hostFile != null || ofMpi) {
+    if (threads || hostFile != null || ofMpi) {
       throw ToolException.badUse(
           "--min-np is for processes without MPI, as MPI ends a job with its first lost rank: give"
-              + " --launcher tcp, and --nnodes on each node in place of hosts");
+              + " --launcher tcp, and --hosts in place of a file of hosts");
     }
   }
 
@@ -385,7 +385,8 @@ public final class RunCommand implements Callable<Integer> {
       plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
     } else if (isOverTcp(search) && places != null) {
       search.requireSsh();
-      plan = LaunchPlan.overSsh(request, master, machine, OWN_CLASS_PATH);
+      boolean elastic = minRanks != null;
+      plan = LaunchPlan.overSsh(request, master, elastic, machine, OWN_CLASS_PATH);
     } else if (isOverTcp(search)) {
       LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master, minRanks != null);
       plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);

@@ -31,6 +31,7 @@ class RanksAsProcessesTest {
             localSize,
             "127.0.0.1:1",
             true,
+            false,
             Map.of(),
             List.of("sh", "-c", begin + script))
         .run();
