@@ -32,8 +32,8 @@ final class MessageMatcher implements AutoCloseable {
   private final Arrivals arrivals;
   private final Link[] sending;
   private final Link[] receiving;
-  private final List<CollectiveCall> round = new ArrayList<>(); // that is being exchanged
-  private final List<Link> links = new ArrayList<>(); // of the round
+  private final List<Link> links = new ArrayList<>(); // of the round that meets
+  private List<CollectiveCall> spare = new ArrayList<>(); // null while it is in use
 
   /** The calls that this rank and a peer exchange for messages in one direction. */
   private record Link(
@@ -85,7 +85,7 @@ final class MessageMatcher implements AutoCloseable {
   /**
    * Exchanges messages round by round.
    *
-   * @param body moves the elements of those of a round that match
+   * @param body moves the elements of those of a round that match; may exchange other messages
    * @param frame runs the body
    */
   void exchange(
@@ -93,21 +93,27 @@ final class MessageMatcher implements AutoCloseable {
       Consumer<List<CollectiveCall>> body,
       BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame) {
     MismatchedCallException failure = null;
-    int left = messages.size();
-    for (int number = 0; left > 0; number++) {
-      MessageRounds.fill(round, messages, number);
-      left -= round.size();
-      MismatchedCallException mismatch = meetRound();
-      failure = failure == null ? mismatch : failure;
-      frame.accept(round, body);
+    List<CollectiveCall> round = spare != null ? spare : new ArrayList<>();
+    spare = null;
+    try {
+      int left = messages.size();
+      for (int number = 0; left > 0; number++) {
+        MessageRounds.fill(round, messages, number);
+        left -= round.size();
+        MismatchedCallException mismatch = meet(round);
+        failure = failure == null ? mismatch : failure;
+        frame.accept(round, body);
+      }
+    } finally {
+      spare = round;
     }
     if (failure != null) {
       throw failure;
     }
   }
 
-  /** Removes the messages of the round that do not match. */
-  private MismatchedCallException meetRound() {
+  /** Removes the messages of a round that do not match. */
+  private MismatchedCallException meet(List<CollectiveCall> round) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
     links.clear();
     for (int i = 0; i < round.size(); i++) {
