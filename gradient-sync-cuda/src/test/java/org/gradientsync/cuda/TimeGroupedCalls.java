@@ -21,6 +21,7 @@ import org.gradientsync.local.LocalRanks;
  */
 final class TimeGroupedCalls {
   private static final int ROUNDS = 20;
+  private static final int WARM_UP = 2000; // the JIT compiler has done its work then
 
   private TimeGroupedCalls() {}
 
@@ -103,9 +104,7 @@ final class TimeGroupedCalls {
             },
             () -> sync.average(whole));
     double[][] times = new double[ways.size()][ROUNDS];
-    int warmUp =
-        (int) Math.max(300, 100_000_000L / total); // the JIT compiler has done its work then
-    for (int round = -Math.min(1000, warmUp); round < ROUNDS; round++) {
+    for (int round = -WARM_UP; round < ROUNDS; round++) {
       for (int way = 0; way < ways.size(); way++) {
         double time = microseconds(sync, buffers[0], buckets.gradient(0), ways.get(way));
         if (round >= 0) {
