@@ -4,19 +4,21 @@
  * <p>For reducers: {@link org.gradientsync.core.backend.PlanCache} keeps a plan for each call,
  * {@link org.gradientsync.core.backend.MessageRounds} orders grouped messages, {@link
  * org.gradientsync.core.backend.Agreement} makes a setup succeed on all ranks or on none, {@link
- * org.gradientsync.core.backend.MessageReducerProvider} provides what every launcher has, and
- * {@link org.gradientsync.core.backend.Counter} is a number in shared memory on which other
- * processes wait.
+ * org.gradientsync.core.backend.MessageReducerProvider} provides what every launcher has, {@link
+ * org.gradientsync.core.backend.HostProducts} multiplies matrices in host memory, and {@link
+ * org.gradientsync.core.backend.Counter} is a number in shared memory on which other processes
+ * wait.
  *
  * <p>For checks before the first call: {@link org.gradientsync.core.backend.Answers} gives every
- * rank the texts of all, and {@link org.gradientsync.core.backend.LayoutCheck} names the first
- * parameter that differs.
+ * rank the texts of all, {@link org.gradientsync.core.backend.LayoutCheck} names the first
+ * parameter that differs, and {@link org.gradientsync.core.backend.AgreedSettings} the setting.
  *
  * <p>For launchers: {@link org.gradientsync.core.backend.LauncherVariables} reads what started this
  * process, {@link org.gradientsync.core.backend.RankPlace}, {@link
  * org.gradientsync.core.backend.NodeIdentity} and {@link org.gradientsync.core.backend.Processes}
- * find out who shares a node and who has died, and {@link org.gradientsync.core.backend.WaitClock}
- * measures a wait without the time in which this process was stopped.
+ * find out who shares a node and who has died, {@link org.gradientsync.core.backend.WaitClock}
+ * measures a wait without the time in which this process was stopped, and {@link
+ * org.gradientsync.core.backend.Signals} handles signals.
  *
  * <p>For native libraries: {@link org.gradientsync.core.backend.NativeClasses} and {@link
  * org.gradientsync.core.backend.LoaderMessage} explain why one does not load, {@link

@@ -1,6 +1,6 @@
 /**
- * Reducers of host memory, and of any memory that messages can carry: one algorithm a file, by
- * road.
+ * Reducers of host memory, and of any memory that messages can carry. Each algorithm is a class, in
+ * the package of the way that its data goes.
  *
  * <p>{@code messages} is for every transport: each rank owns a shard, gets the others' parts of it
  * in messages, adds them in rank order, and sends the result. {@code shared} is for processes of
@@ -8,8 +8,8 @@
  * above, and between nodes a running sum.
  *
  * <p>A reducer is a class that chooses a plan by call and keeps it in a {@link
- * org.gradientsync.core.backend.PlanCache}. A plan is one algorithm with all that it needs, and
- * running it allocates nothing.
+ * org.gradientsync.core.backend.PlanCache}. A plan has what an algorithm needs for a call, such as
+ * messages and views of buffers; running it allocates nothing.
  *
  * <p>{@link org.gradientsync.core.collectives.CompressedReducer} wraps any reducer whose elements
  * shall travel in 16 bits. A {@link org.gradientsync.core.collectives.ForwardingReducer} changes

@@ -24,7 +24,7 @@ final class HostArithmetic {
     finish(null, sources, target, op, sources.length);
   }
 
-  /** See {@link HostDevice#finish}. */
+  /** See {@link org.gradientsync.spi.BackendDevice#finish}. */
   void finish(
       HostBuffer running, DeviceBuffer[] sources, HostBuffer target, ReduceOp op, int ranks) {
     Accumulator accumulator = accumulator(target.type());

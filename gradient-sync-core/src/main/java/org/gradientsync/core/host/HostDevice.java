@@ -22,8 +22,9 @@ import org.slf4j.LoggerFactory;
  * Host memory as a device: buffers outside the Java heap, arithmetic on the calling thread. Every
  * call is complete when it returns, so there is nothing to wait for.
  *
- * <p>The garbage collector frees the memory of a closed buffer. {@code -XX:MaxDirectMemorySize}
- * limits the memory of all buffers.
+ * <p>Buffers that no other process maps are direct memory, which {@code -XX:MaxDirectMemorySize}
+ * limits, and which the garbage collector frees once they are closed. Shared ones are files of
+ * {@code /dev/shm}, and closing frees them at once.
  */
 public final class HostDevice implements BackendDevice {
   /** The kind of this device. */

@@ -47,7 +47,7 @@ final class HostMemory {
   }
 
   void release() {
-    // Java cannot free a direct buffer explicitly: the collector does it without references.
+    // The collector frees direct buffers that nobody refers to; the action frees a file at once.
     Arrays.fill(segments, null);
     release.run();
   }

@@ -37,8 +37,8 @@ public interface Rendezvous extends AutoCloseable {
   Message sent(int peer);
 
   /**
-   * What a rank asks for: a {@link CallRecord}, followed by what travels with it. Valid after all
-   * {@linkplain #arrival arrivals} and {@linkplain #sent sends}, until the next call.
+   * What a rank asks for: a {@link CallRecord}. Valid after all {@linkplain #arrival arrivals} and
+   * {@linkplain #sent sends}, until the next call.
    */
   ByteBuffer call(int peer);
 

@@ -12,10 +12,10 @@ import org.gradientsync.spi.Message;
  *
  * <p>Each rank has a word with the call that it abandoned, and counters, each in a cache line of
  * its own: the call that it has reached, the call whose shard it has reduced, the call that it has
- * finished, and the chunks that it has published. Counters only grow, so they are never reset. A
- * rank alternates between two slots for what it asks for. It reaches call k + 2 only after all
- * others have reached k + 1, and so have read its slot of call k. The same holds for a small
- * payload that travels with the call.
+ * finished, and the chunks that it has published. These only grow, so they are never reset. One
+ * more word says which rank it waits for in the middle of a call. A rank alternates between two
+ * slots for what it asks for. It reaches call k + 2 only after all others have reached k + 1, and
+ * so have read its slot of call k. The same holds for a small payload that travels with the call.
  */
 public final class SharedMemoryRendezvous implements Rendezvous {
   /** The counter of the call that a rank has reached. */

@@ -13,7 +13,8 @@
  * that nobody reads.
  *
  * <p>{@link org.gradientsync.core.selection.TwoLevelGpuReducerProvider} makes the reducer for GPUs
- * of several nodes out of two selections: the node's ranks, and those with the same local rank on
- * all nodes.
+ * of several nodes out of two selections, each with {@link
+ * org.gradientsync.core.selection.OwnParts}: the node's ranks, and those with the same local rank
+ * on all nodes.
  */
 package org.gradientsync.core.selection;

@@ -9,9 +9,9 @@ import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
 /**
- * Buffers of one type for what differs in length. A buffer is kept for each size in use: a number
- * of elements of which only the first three bits may be set, so that it is at most a quarter more
- * than the length, and all buffers together have at most 6.5 times the elements of the longest. Not
+ * Buffers of one type for what differs in length. A buffer is kept for each size in use. Sizes are
+ * powers of two and 1.25, 1.5 and 1.75 times these, so a size is at most a quarter more than the
+ * length, and all buffers together have at most 6.5 times the elements of the longest. Not
  * thread-safe.
  */
 final class KeptBuffers implements AutoCloseable {
@@ -26,14 +26,14 @@ final class KeptBuffers implements AutoCloseable {
     this.type = type;
   }
 
-  /** A buffer that uses as many elements, and whose other elements are zero: for a collective. */
+  /** A buffer that uses {@code length} elements; its others are zero. For a collective. */
   DeviceBuffer padded(int length) {
     DeviceBuffer buffer = atLeast(length);
     ((AbstractDeviceBuffer) buffer).use(length);
     return buffer;
   }
 
-  /** A view with as many elements, for other work. */
+  /** A view with {@code length} elements, for other work. */
   DeviceBuffer part(int length) {
     return atLeast(length).slice(0, length);
   }

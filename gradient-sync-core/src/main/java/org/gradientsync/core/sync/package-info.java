@@ -1,10 +1,11 @@
 /**
- * One rank's sync: the first room of a call's way.
+ * One rank's sync, where each call begins.
  *
  * <p>{@link org.gradientsync.core.sync.CoreSyncProvider} is found by the API and gives a {@link
  * org.gradientsync.core.sync.SyncBuilder}, which lets {@link org.gradientsync.core.selection}
  * choose the group, the device and the reducer, and creates a {@link
- * org.gradientsync.core.sync.GradientSyncImpl}.
+ * org.gradientsync.core.sync.GradientSyncImpl}. What is made for that choice is a {@link
+ * org.gradientsync.core.sync.ChosenSync}.
  *
  * <p>{@link org.gradientsync.core.sync.CallOrder} lets one call of the program run after the other.
  * {@link org.gradientsync.core.sync.CallRunner} makes it a {@link
@@ -23,6 +24,7 @@
  * runs them at once; {@link org.gradientsync.core.sync.CallGroups} keeps those that come again.
  * {@link org.gradientsync.core.sync.StopSignals} asks syncs to stop when the process gets a signal.
  * {@link org.gradientsync.core.sync.Succession} puts a sync of other ranks in the place of one that
- * has lost some, or that others join.
+ * has lost some, or that others join; {@link org.gradientsync.core.sync.Admission} is what an
+ * elastic training asks for.
  */
 package org.gradientsync.core.sync;

@@ -8,8 +8,8 @@
  *
  * <p>{@link org.gradientsync.mpi.binding.MpiStart} starts MPI on a thread of its own, so that a
  * rank that never comes ends in an exception, and lets the ranks exchange their {@link
- * org.gradientsync.mpi.binding.RankPlace}s. {@link org.gradientsync.mpi.binding.JobProcesses} finds
- * this job's processes on the node if some are missing. The result is an {@link
+ * org.gradientsync.core.backend.RankPlace}s. {@link org.gradientsync.mpi.binding.JobProcesses}
+ * finds this job's processes on the node if some are missing. The result is an {@link
  * org.gradientsync.mpi.binding.MpiJob}: the ranks, their nodes, and {@link
  * org.gradientsync.mpi.binding.MpiMessage}s between them. Each call holds one lock, so MPI needs no
  * more than thread level SERIALIZED.

@@ -25,7 +25,7 @@ import org.gradientsync.spi.Resources;
  *
  * <p>Each rank owns a shard. After the rendezvous it reduces its shard in rank order, directly from
  * all ranks' memory into its own. Then it copies the other shards from their owners, and returns
- * when no rank reads its memory any more. In place, without a staging copy or a system call.
+ * when no rank reads its memory any more. Buffers are reduced in place, without a staging copy.
  *
  * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
  * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file

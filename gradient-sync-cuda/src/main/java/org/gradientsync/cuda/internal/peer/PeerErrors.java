@@ -69,8 +69,8 @@ final class PeerErrors {
   }
 
   /**
-   * Begins a call that all ranks make, and throws the values that are not finite in earlier ones:
-   * on all ranks in the same call. The caller holds the group's lock.
+   * Begins a call that all ranks make. Throws on all ranks, in the same call, if an earlier one had
+   * values that were not finite. The caller holds the group's lock.
    */
   void begin() {
     if (finite != null && finite.begins()) {

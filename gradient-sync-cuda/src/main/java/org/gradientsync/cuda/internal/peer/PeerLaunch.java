@@ -16,8 +16,8 @@ final class PeerLaunch {
   private static final int REPORT = STAGING + PeerLayout.MAX_RANKS * Long.BYTES;
   private static final int COUNT = REPORT + Long.BYTES;
   private static final int STRIDE = COUNT + Long.BYTES;
-  private static final int PLAN = STRIDE + Long.BYTES;
-  private static final int TIMEOUT = PLAN + Long.BYTES;
+  private static final int TAG = STRIDE + Long.BYTES;
+  private static final int TIMEOUT = TAG + Long.BYTES;
   private static final int RANK = TIMEOUT + Long.BYTES;
   private static final int RANKS = RANK + Integer.BYTES;
   private static final int BATCHES = RANKS + Integer.BYTES;
@@ -111,7 +111,7 @@ final class PeerLaunch {
   }
 
   PeerLaunch call(int tag, int op, int root, int batches) {
-    memory.putLong(PLAN, tag);
+    memory.putLong(TAG, tag);
     memory.putInt(OP, op);
     memory.putInt(ROOT, root);
     memory.putInt(BATCHES, batches);

@@ -58,9 +58,9 @@ final class PeerProgress {
   }
 
   /**
-   * Publishes that this rank enqueues a kernel. Allocates nothing.
+   * Publishes that this rank enqueues a call. Allocates nothing.
    *
-   * @param number the number of kernels, including this one; negative if they are no longer counted
+   * @param number the number of calls, including this one; negative if they are no longer counted
    * @param met the number of calls that have met on the host before
    */
   void enqueued(long number, long met) {

@@ -79,7 +79,7 @@ final class PeerQueue {
   /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
   RankLostException broken(DeviceException e) {
     synchronized (group) {
-      order.enqueued(); // it never will be
+      order.enqueued(); // it has failed
       return group.broken("the call failed in the middle: " + e, e);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The reducer {@code peer}: one kernel on each GPU, which writes into the others' memory over
- * NVLink.
+ * The reducer {@code peer}: kernels that write into the other GPUs' memory over NVLink. A call is
+ * one kernel on each GPU, or several in sequence if its buffer is too large for one.
  *
  * <p>{@link org.gradientsync.cuda.internal.peer.PeerReducer} gets the calls. {@link
  * org.gradientsync.cuda.internal.peer.PeerRegistrar} registers a call's buffers on all ranks once:
