@@ -27,7 +27,7 @@ public final class Job {
   private final Set<ProcessGroup> open = new LinkedHashSet<>();
   private final JobLiveness liveness;
   private final DeadlockDetector deadlockDetector;
-  private final int rankOnNode;
+  private volatile int place;
   private final int ranksOnNode;
   private long number; // 0 before the first split
   private boolean everBroken;
@@ -45,7 +45,7 @@ public final class Job {
             callerThreads,
             liveness);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
-    rankOnNode = node.indexOf(world.rank());
+    place = node.indexOf(world.rank());
     ranksOnNode = node.size();
   }
 
@@ -74,9 +74,16 @@ public final class Job {
     number = number == 0 ? random : number;
   }
 
-  /** This rank's number among the ranks of the job on its node. */
-  public int rankOnNode() {
-    return rankOnNode;
+  /**
+   * This rank's place among the ranks of the job on its node, by which it has its device: its
+   * number among them, unless ranks before it were lost or it has joined later.
+   */
+  public int place() {
+    return place;
+  }
+
+  public void setPlace(int newPlace) {
+    place = newPlace;
   }
 
   /** The number of ranks of the job on this rank's node, itself included. */

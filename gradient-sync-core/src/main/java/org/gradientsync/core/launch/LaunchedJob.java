@@ -62,6 +62,7 @@ public final class LaunchedJob {
       ProcessGroup before = WORLDS.remove(earlier.transport());
       ProcessGroup world = ProcessGroup.world(joined);
       WORLDS.put(joined, world);
+      world.job().setPlace(earlier.job().place());
       if (joined.process().isPresent()) {
         JobEnd.install().follow(joined.process().get(), world);
       } else {

@@ -25,6 +25,7 @@ import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.launch.LaunchedJob;
 import org.gradientsync.core.local.LocalTransport;
 import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.DeviceProvider;
@@ -378,9 +379,12 @@ public final class Selection {
       GroupCommunicator communicator,
       Map<String, String> rejected,
       BackendDevice opened) { // or null
+    RankMap ranks = group.ranks();
+    List<Integer> node = ranks.onNode(ranks.nodeOf(ranks.rank()));
+    int place = DevicePlaces.agree(communicator, node, group.job().place(), opened != null);
+    group.job().setPlace(place);
     DeviceRequest request =
-        new DeviceRequest(
-            group.worldRank(), group.job().rankOnNode(), group.job().ranksOnNode(), settings);
+        new DeviceRequest(group.worldRank(), place, group.job().ranksOnNode(), settings);
     DeviceProvider provider =
         new JointChoice(communicator, "device", settings.device().orElse(null))
             .choose(

@@ -5,7 +5,8 @@
  * this process, splits the sync's group from all ranks, and then lets the ranks choose a device and
  * a reducer. In a {@link org.gradientsync.core.selection.JointChoice} they exchange what each can
  * use, and take the one of the highest priority that all can use. So all ranks choose the same, or
- * all throw with the same reasons. A setting names one instead.
+ * all throw with the same reasons. A setting names one instead. {@link
+ * org.gradientsync.core.selection.DevicePlaces} gives each rank of a node a device of its own.
  *
  * <p>{@link org.gradientsync.core.selection.Providers} looks for launchers, devices and reducers
  * with {@link java.util.ServiceLoader} in every place where a program may have them, and names the

@@ -63,7 +63,7 @@ class NcclStuckOnGpu {
                     .open(
                         new DeviceRequest(
                             world.rank(),
-                            world.job().rankOnNode(),
+                            world.job().place(),
                             world.job().ranksOnNode(),
                             settings));
         Reducer reducer =
