@@ -74,18 +74,9 @@ abstract class CarrierPlan implements Message {
     copied = new int[shards.ranks()];
   }
 
-  /** The number of a shard's chunks that are not empty. */
-  final int chunksOf(int shard) {
-    int count = 0;
-    while (count < shards.chunks() && shards.length(shard, count) > 0) {
-      count++;
-    }
-    return count;
-  }
-
   /** The number of chunks that this rank carries. */
   final int ownChunks() {
-    return rail < shards.ranks() ? chunksOf(rail) : 0;
+    return shards.chunksOf(rail);
   }
 
   /**
