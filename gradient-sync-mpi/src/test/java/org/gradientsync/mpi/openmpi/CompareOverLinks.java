@@ -14,44 +14,100 @@ import mpi.MPIException;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 
 /**
- * Times averages between nodes against Open MPI's {@code allReduce}, by turns in one run, and
- * counts the bytes that cross the nodes' links. This is not a test, because times depend on the
- * machine. Run it with {@code script/measure/compare-nodes}.
+ * Times a collective between nodes against Open MPI's own, by turns in one run, and counts the
+ * bytes that cross the nodes' links. This is not a test, because times depend on the machine. Run
+ * it with {@code script/measure/compare-nodes}.
  *
  * <p>Prints medians, and the least that any all-reduce in the order of sums needs: the buffer once
  * for each node on two nodes, twice on more in rank order, 2(M-1)/M times on M nodes in any order.
+ * An all-gather, and a reduce-scatter in any order, need (M-1)/M of the larger buffer.
  */
 final class CompareOverLinks {
   private static final int LARGE = 1 << 20;
+
+  /** What is timed. */
+  private enum Call {
+    AVERAGE {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.average(buffer);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM);
+      }
+    },
+    ALL_GATHER {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.allGather(block, buffer);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        int each = block.capacity() / Float.BYTES;
+        MPI.COMM_WORLD.allGather(block, each, MPI.FLOAT, memory, each, MPI.FLOAT);
+      }
+    },
+    REDUCE_SCATTER {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.reduceScatter(buffer, block, ReduceOp.SUM);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        int each = block.capacity() / Float.BYTES;
+        MPI.COMM_WORLD.reduceScatterBlock(memory, block, each, MPI.FLOAT, MPI.SUM);
+      }
+    };
+
+    /** Calls the library, with a buffer and a rank's block of one. */
+    abstract void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block);
+
+    /** Calls Open MPI. */
+    abstract void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException;
+  }
 
   private CompareOverLinks() {}
 
   /**
    * Times some sizes.
    *
-   * @param args the links' bandwidth in Mbit/s or 0, the number of nodes, the order of sums, and
-   *     sizes in bytes
+   * @param args the links' bandwidth in Mbit/s or 0, the number of nodes, the order of sums, the
+   *     call, and sizes in bytes of the larger buffer
    */
   public static void main(String[] args) throws MPIException {
     double bytesPerMicrosecond = Double.parseDouble(args[0]) / 8;
     int nodes = Integer.parseInt(args[1]);
     SumOrder order = SumOrder.valueOf(args[2].toUpperCase(Locale.ROOT));
     try (GradientSync sync = GradientSync.builder().order(order).create()) {
-      for (int i = 3; i < args.length; i++) {
-        compare(sync, Integer.parseInt(args[i]), nodes, order, bytesPerMicrosecond);
+      Call call = Call.valueOf(args[3].toUpperCase(Locale.ROOT).replace('-', '_'));
+      for (int i = 4; i < args.length; i++) {
+        compare(sync, call, Integer.parseInt(args[i]), nodes, order, bytesPerMicrosecond);
       }
     }
   }
 
-  private static double crossings(int nodes, SumOrder order) {
+  private static double crossings(Call call, int nodes, SumOrder order) {
+    if (call != Call.AVERAGE) {
+      return (nodes - 1.0) / nodes;
+    }
     return nodes == 2 ? 1 : order == SumOrder.RANKS ? 2 : 2.0 * (nodes - 1) / nodes;
   }
 
   private static void compare(
-      GradientSync sync, int bytes, int nodes, SumOrder order, double bytesPerMicrosecond)
+      GradientSync sync,
+      Call timed,
+      int bytes,
+      int nodes,
+      SumOrder order,
+      double bytesPerMicrosecond)
       throws MPIException {
     int count = bytes / Float.BYTES;
     int calls = bytes >= LARGE ? 1 : 50;
@@ -59,8 +115,11 @@ final class CompareOverLinks {
     double[] own = new double[rounds];
     double[] theirs = new double[rounds];
     long crossed = 0;
+    int each = count / sync.size();
     ByteBuffer memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
-    try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count)) {
+    ByteBuffer part = ByteBuffer.allocateDirect(4 * each).order(ByteOrder.nativeOrder());
+    try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, count);
+        DeviceBuffer block = sync.allocate(DataType.FLOAT32, each)) {
       requireRight(sync, buffer);
       for (int round = bytes >= LARGE ? -1 : -5 * rounds; round < rounds; round++) {
         int slot = Math.max(0, round);
@@ -68,14 +127,14 @@ final class CompareOverLinks {
         MPI.COMM_WORLD.barrier();
         long start = System.nanoTime();
         for (int call = 0; call < calls; call++) {
-          sync.average(buffer);
+          timed.own(sync, buffer, block);
         }
         MPI.COMM_WORLD.barrier();
         own[slot] = (System.nanoTime() - start) / 1e3 / calls;
         crossed = Math.max(round < 0 ? 0 : crossed, sent() - before);
         start = System.nanoTime();
         for (int call = 0; call < calls; call++) {
-          MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM);
+          timed.theirs(memory, part, count);
         }
         MPI.COMM_WORLD.barrier();
         theirs[slot] = (System.nanoTime() - start) / 1e3 / calls;
@@ -83,12 +142,13 @@ final class CompareOverLinks {
     }
     long most = most(sync, crossed / calls);
     if (sync.rank() == 0) {
-      double least = crossings(nodes, order) * bytes;
+      double least = crossings(timed, nodes, order) * bytes;
       System.out.printf(
           Locale.ROOT,
-          "%s order=%s nodes=%d ranks=%d bytes=%d average=%.0f us, Open MPI allReduce=%.0f us,"
+          "%s %s order=%s nodes=%d ranks=%d bytes=%d time=%.0f us, Open MPI=%.0f us,"
               + " ratio %.2f; a node sends at most %.3f of the least%s%n",
           sync.reducer(),
+          timed,
           order,
           nodes,
           sync.size(),
