@@ -37,9 +37,6 @@ final class AllToAllPlan extends RailPlan {
     collected = new Copies[turns];
     long row = shards.count();
     long block = shards.length(rail, 0);
-    for (int shard = 0; shard < shards.ranks(); shard++) {
-      divide(shard, new long[0], new long[0]); // no rank needs what another one receives
-    }
     for (int turn = 0; turn < turns; turn++) {
       boolean atHome = target(turn) == layout.node();
       DeviceBuffer come = out.slice(source(turn) * row, row);

@@ -54,9 +54,6 @@ final class ScatteredSumPlan extends SumPlan {
         shards.chunks() * layout.nodes());
     nodes = layout.nodes();
     lastNode = carrier(nodes - 1);
-    for (int shard = 0; shard < shards.ranks(); shard++) {
-      divide(shard, new long[0], new long[0]); // no rank needs what another one carries
-    }
     for (int chunk = 0; chunk < chunks; chunk++) {
       prepareResult(chunk, rounded, out);
     }

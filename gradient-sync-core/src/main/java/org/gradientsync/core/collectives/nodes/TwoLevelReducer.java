@@ -35,8 +35,11 @@ import org.gradientsync.spi.Unclosed;
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
  * HalvingPlan}) of blocks; {@link TwoLevelSizes} decide.
  *
- * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank are
- * reduced by messages between all ranks.
+ * <p>An all-gather ({@link AllGatherPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an
+ * all-to-all of small blocks ({@link AllToAllPlan}) need equally many ranks on each node.
+ *
+ * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank,
+ * and other calls, go by messages between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
