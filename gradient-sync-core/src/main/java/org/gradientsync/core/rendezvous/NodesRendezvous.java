@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.spi.Message;
@@ -51,6 +52,7 @@ public final class NodesRendezvous implements Rendezvous {
   private final Message[] arrivals;
   private final Message[] completions;
   private Payload next; // of the next call, or null
+  private HostBuffer announced; // in the next call, in the place of its input; or null
   private long current;
   private int come; // ranks of this node that the leader knows to have arrived
   private int polls; // in the current call
@@ -153,6 +155,11 @@ public final class NodesRendezvous implements Rendezvous {
     next = payload;
   }
 
+  /** Sets the buffer that the node may map in this rank's next call; null for its input. */
+  public void announce(HostBuffer buffer) {
+    announced = buffer;
+  }
+
   /** The slot of the current call. */
   public int slot() {
     return Rendezvous.slot(current);
@@ -192,6 +199,10 @@ public final class NodesRendezvous implements Rendezvous {
     come = 0;
     polls = 0;
     ByteBuffer own = node.own(sequence);
+    if (announced != null) {
+      CallRecord.writePlace(own, announced.memoryId(), announced.memoryOffset());
+      announced = null;
+    }
     LeaderSums sums = next instanceof LeaderSums leaderSums ? leaderSums : null;
     if (next != null) {
       if (sums != null) {

@@ -15,27 +15,74 @@ import mpi.MPIException;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 
 /**
- * Times averages between nodes, over MPI and over TCP, against Open MPI's {@code allReduce}, by
- * turns in one run, and counts the bytes that cross the nodes' links. This is not a test, because
- * times depend on the machine. Run it with {@code script/measure/compare-nodes}.
+ * Times a collective between nodes, over MPI and over TCP, against Open MPI's own, by turns in one
+ * run, and counts the bytes that cross the nodes' links. This is not a test, because times depend
+ * on the machine. Run it with {@code script/measure/compare-nodes}.
  *
  * <p>Prints medians, and the least that any all-reduce in the order of sums needs: the buffer once
  * for each node on two nodes, twice on more in rank order, 2(M-1)/M times on M nodes in any order.
+ * An all-gather, and a reduce-scatter in any order, need (M-1)/M of the larger buffer.
  */
 final class CompareOverLinks {
   private static final int LARGE = 1 << 20;
   private static final String MASTER = "10.77.0.1"; // the first node of links.sh
+
+  /** What is timed. */
+  private enum Call {
+    AVERAGE {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.average(buffer);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM);
+      }
+    },
+    ALL_GATHER {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.allGather(block, buffer);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        int each = block.capacity() / Float.BYTES;
+        MPI.COMM_WORLD.allGather(block, each, MPI.FLOAT, memory, each, MPI.FLOAT);
+      }
+    },
+    REDUCE_SCATTER {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.reduceScatter(buffer, block, ReduceOp.SUM);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        int each = block.capacity() / Float.BYTES;
+        MPI.COMM_WORLD.reduceScatterBlock(memory, block, each, MPI.FLOAT, MPI.SUM);
+      }
+    };
+
+    /** Calls the library, with a buffer and a rank's block of one. */
+    abstract void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block);
+
+    /** Calls Open MPI. */
+    abstract void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException;
+  }
 
   private CompareOverLinks() {}
 
   /**
    * Times some sizes.
    *
-   * @param args the links' bandwidth in Mbit/s or 0, the number of nodes, the order of sums, and
-   *     sizes in bytes
+   * @param args the links' bandwidth in Mbit/s or 0, the number of nodes, the order of sums, the
+   *     call, and sizes in bytes of the larger buffer
    */
   public static void main(String[] args) throws MPIException {
     double bytesPerMicrosecond = Double.parseDouble(args[0]) / 8;
@@ -43,9 +90,10 @@ final class CompareOverLinks {
     SumOrder order = SumOrder.valueOf(args[2].toUpperCase(Locale.ROOT));
     try (GradientSync overMpi = GradientSync.builder().order(order).create();
         GradientSync overTcp = overTcp(overMpi, order)) {
-      for (int i = 3; i < args.length; i++) {
+      Call call = Call.valueOf(args[3].toUpperCase(Locale.ROOT).replace('-', '_'));
+      for (int i = 4; i < args.length; i++) {
         int bytes = Integer.parseInt(args[i]);
-        compare(overMpi, overTcp, bytes, nodes, order, bytesPerMicrosecond);
+        compare(overMpi, overTcp, call, bytes, nodes, order, bytesPerMicrosecond);
       }
     }
   }
@@ -70,7 +118,10 @@ final class CompareOverLinks {
         .create();
   }
 
-  private static double crossings(int nodes, SumOrder order) {
+  private static double crossings(Call call, int nodes, SumOrder order) {
+    if (call != Call.AVERAGE) {
+      return (nodes - 1.0) / nodes;
+    }
     return nodes == 2 ? 1 : order == SumOrder.RANKS ? 2 : 2.0 * (nodes - 1) / nodes;
   }
 
@@ -82,36 +133,40 @@ final class CompareOverLinks {
   private static void compare(
       GradientSync overMpi,
       GradientSync overTcp,
+      Call timed,
       int bytes,
       int nodes,
       SumOrder order,
       double bytesPerMicrosecond)
       throws MPIException {
     int count = bytes / Float.BYTES;
+    int each = count / overMpi.size();
     int calls = bytes >= LARGE ? 1 : 50;
     int rounds = bytes >= LARGE ? 5 : 11;
     double[][] times = new double[3][rounds];
     long[] crossed = new long[2];
     ByteBuffer memory = ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+    ByteBuffer part = ByteBuffer.allocateDirect(4 * each).order(ByteOrder.nativeOrder());
     try (DeviceBuffer mpi = overMpi.allocate(DataType.FLOAT32, count);
-        DeviceBuffer tcp = overTcp.allocate(DataType.FLOAT32, count)) {
+        DeviceBuffer mpiBlock = overMpi.allocate(DataType.FLOAT32, each);
+        DeviceBuffer tcp = overTcp.allocate(DataType.FLOAT32, count);
+        DeviceBuffer tcpBlock = overTcp.allocate(DataType.FLOAT32, each)) {
       requireRight(overMpi, mpi);
       requireRight(overTcp, tcp);
       for (int round = bytes >= LARGE ? -1 : -5 * rounds; round < rounds; round++) {
         int slot = Math.max(0, round);
         long before = sent();
-        times[0][slot] = microseconds(calls, () -> overMpi.average(mpi));
+        times[0][slot] = microseconds(calls, () -> timed.own(overMpi, mpi, mpiBlock));
         long between = sent();
-        times[1][slot] = microseconds(calls, () -> overTcp.average(tcp));
+        times[1][slot] = microseconds(calls, () -> timed.own(overTcp, tcp, tcpBlock));
         if (round >= 0) {
           crossed[0] = Math.max(crossed[0], between - before);
           crossed[1] = Math.max(crossed[1], sent() - between);
         }
-        times[2][slot] =
-            microseconds(calls, () -> MPI.COMM_WORLD.allReduce(memory, count, MPI.FLOAT, MPI.SUM));
+        times[2][slot] = microseconds(calls, () -> timed.theirs(memory, part, count));
       }
     }
-    double least = crossings(nodes, order) * bytes;
+    double least = crossings(timed, nodes, order) * bytes;
     double leastTime = bytesPerMicrosecond == 0 ? Double.NaN : least / bytesPerMicrosecond;
     double theirs = median(times[2]);
     for (int side = 0; side < crossed.length; side++) {
@@ -120,10 +175,11 @@ final class CompareOverLinks {
       if (overMpi.rank() == 0) {
         System.out.printf(
             Locale.ROOT,
-            "%s over %s order=%s nodes=%d ranks=%d bytes=%d average=%.0f us, Open MPI allReduce"
-                + "=%.0f us, ratio %.2f; a node sends at most %.3f of the least, time %.3f of it%n",
+            "%s over %s %s order=%s nodes=%d ranks=%d bytes=%d time=%.0f us, Open MPI=%.0f us,"
+                + " ratio %.2f; a node sends at most %.3f of the least, time %.3f of it%n",
             (side == 0 ? overMpi : overTcp).reducer(),
             side == 0 ? "MPI" : "TCP",
+            timed,
             order,
             nodes,
             overMpi.size(),

@@ -22,6 +22,15 @@ public record Shards(long count, int ranks, long chunk) {
     return Math.toIntExact((perShard() + chunk - 1) / chunk);
   }
 
+  /** The number of chunks of a rank's shard that are not empty; 0 for a rank that owns none. */
+  public int chunksOf(int rank) {
+    int filled = 0;
+    while (rank < ranks && filled < chunks() && length(rank, filled) > 0) {
+      filled++;
+    }
+    return filled;
+  }
+
   /** The first element of a chunk of a rank's shard. */
   public long first(int rank, int index) {
     long begin = Math.min(count, rank * perShard());

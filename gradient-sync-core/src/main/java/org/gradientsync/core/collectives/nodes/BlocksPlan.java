@@ -93,7 +93,7 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
 
   /** Of each column what comes before the last round, then the rest; each in up to two pieces. */
   private void divide(int shard) {
-    int count = chunksOf(shard);
+    int count = shards.chunksOf(shard);
     long[] first = new long[PIECES * count];
     long[] length = new long[PIECES * count];
     int keep = geometry.keep(0);

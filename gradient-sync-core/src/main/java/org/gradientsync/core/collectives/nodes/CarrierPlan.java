@@ -18,8 +18,8 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /**
- * One buffer's all-reduce over several nodes, prepared once and run many times: what all algorithms
- * have in common within a node.
+ * One call over several nodes, prepared once and run many times: what all algorithms have in common
+ * within a node.
  *
  * <p>The buffer is divided into as many shards as the smallest node has ranks. On each node, the
  * rank with the shard's number carries it: it adds the contributions of its node, in place in their
@@ -69,27 +69,19 @@ abstract class CarrierPlan implements Message {
     rail = layout.localRank();
     local = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
     mateCount = local.length;
-    firsts = new long[shards.ranks()][];
-    lengths = new long[shards.ranks()][];
+    firsts = new long[shards.ranks()][0];
+    lengths = new long[shards.ranks()][0];
     copied = new int[shards.ranks()];
-  }
-
-  /** The number of a shard's chunks that are not empty. */
-  final int chunksOf(int shard) {
-    int count = 0;
-    while (count < shards.chunks() && shards.length(shard, count) > 0) {
-      count++;
-    }
-    return count;
   }
 
   /** The number of chunks that this rank carries. */
   final int ownChunks() {
-    return rail < shards.ranks() ? chunksOf(rail) : 0;
+    return shards.chunksOf(rail);
   }
 
   /**
-   * Divides a shard into pieces, in the order in which its carrier has their results.
+   * Divides a shard into pieces, in the order in which its carrier has their results. Without
+   * pieces, the other ranks of the node copy nothing.
    *
    * @param first the first element of each in the buffer
    * @param length the number of elements of each; may be 0
@@ -172,7 +164,7 @@ abstract class CarrierPlan implements Message {
   abstract int awaitedReceiver();
 
   /**
-   * Runs the all-reduce after the rendezvous.
+   * Runs the call after the rendezvous.
    *
    * @param publishedBefore the pieces that each rank of this node has published before
    * @return the pieces that each rank may have published after

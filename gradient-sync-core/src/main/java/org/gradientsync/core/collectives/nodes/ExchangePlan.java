@@ -1,13 +1,11 @@
 package org.gradientsync.core.collectives.nodes;
 
-import java.util.ArrayList;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
 import org.gradientsync.core.collectives.shared.NodeMates;
 import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -26,23 +24,6 @@ final class ExchangePlan extends BlocksPlan {
   private final ExchangeRounds exchange;
   private final Column[] columns;
   private final Inbox[] slots = new Inbox[ColumnSteps.SLOTS]; // those of columns of full length
-
-  /** What is copied before a message is sent. */
-  private static final class Copies {
-    private final List<HostBuffer> sources = new ArrayList<>();
-    private final List<HostBuffer> targets = new ArrayList<>();
-
-    void add(DeviceBuffer source, DeviceBuffer target) {
-      sources.add((HostBuffer) source);
-      targets.add((HostBuffer) target);
-    }
-
-    void run() {
-      for (int i = 0; i < sources.size(); i++) {
-        targets.get(i).copyRange(0, sources.get(i), sources.get(i).count());
-      }
-    }
-  }
 
   /** The blocks of a column on their way: the messages, and what of them is sent on. */
   private final class Inbox {

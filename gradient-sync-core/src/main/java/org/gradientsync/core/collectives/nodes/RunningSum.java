@@ -129,6 +129,16 @@ final class RunningSum {
     return hasAllResults() && hasSentAll() && returned == chunks;
   }
 
+  /** The oldest chunk whose sum is added and not sent, or -1. */
+  int sending() {
+    return sent < added ? order.sum(sent) : -1;
+  }
+
+  /** Whether a result is missing that another node is to return. */
+  boolean isExpectingResult() {
+    return results < expected;
+  }
+
   /** Whether a sum of the nodes before is missing. */
   boolean isExpectingSum() {
     return added < posted;

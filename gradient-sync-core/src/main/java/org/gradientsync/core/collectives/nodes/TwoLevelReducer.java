@@ -11,6 +11,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.collectives.ForwardingReducer;
+import org.gradientsync.core.collectives.messages.CarriedTransfer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
@@ -34,8 +35,11 @@ import org.gradientsync.spi.Unclosed;
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
  * HalvingPlan}) of blocks; {@link TwoLevelSizes} decide.
  *
- * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank are
- * reduced by messages between all ranks.
+ * <p>An all-gather ({@link AllGatherPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an
+ * all-to-all of small blocks ({@link AllToAllPlan}) need equally many ranks on each node.
+ *
+ * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank,
+ * and other calls, go by messages between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
@@ -85,11 +89,44 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
 
   @Override
   public void run(CollectiveCall call) {
-    if (call.kind() != Kind.ALL_REDUCE || call.in().count() == 0 || way(call.in()) == Way.CALLS) {
-      other.run(call);
-    } else {
+    synchronized (group) {
+      if (!isForNodes(call)) {
+        other.run(call);
+        return;
+      }
+      rendezvous.announce(call.kind() == Kind.ALL_GATHER ? shared(call) : null);
       group.run(call, reduce);
     }
+  }
+
+  /** Whether a call takes its roads between nodes; the same on all ranks whose calls match. */
+  private boolean isForNodes(CollectiveCall call) {
+    if (call.kind() == Kind.ALL_REDUCE) {
+      return call.in().count() > 0 && way(call.in()) != Way.CALLS;
+    }
+    long bytes = CarriedTransfer.bytes(call, group.size());
+    boolean carried = bytes <= rendezvous.calls().payloadBytes();
+    if (carried || carriers < layout.most()) {
+      return false;
+    }
+    DataType type = call.buffer().type();
+    return switch (call.kind()) {
+      case ALL_GATHER -> true;
+      case REDUCE_SCATTER ->
+          sizes.passesSums(
+              order,
+              layout.nodes(),
+              bytes,
+              type.accumulator().sizeInBytes() / type.sizeInBytes(),
+              carriers);
+      case ALL_TO_ALL -> TwoLevelSizes.collects(bytes / group.size());
+      default -> false;
+    };
+  }
+
+  /** The buffer of a call that the other ranks of the node read. */
+  private static HostBuffer shared(CollectiveCall call) {
+    return (HostBuffer) (call.kind() == Kind.ALL_GATHER ? call.out() : call.in());
   }
 
   private void reduce(CollectiveCall call) {
@@ -102,7 +139,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw mates.broken((HostBuffer) call.in(), e);
+      throw mates.broken(shared(call), e);
     }
   }
 
@@ -122,15 +159,63 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     CarrierPlan plan = plans.get(call);
     if (plan == null || !plan.isValid()) {
       plans.forget(call);
-      plan = newPlan((HostBuffer) call.in());
+      plan = newPlan(call);
       plans.put(call, plan);
     }
     return plan;
   }
 
-  private CarrierPlan newPlan(HostBuffer own) {
+  private CarrierPlan newPlan(CollectiveCall call) {
     int mateCount = layout.ranksOf(layout.node()).size();
+    HostBuffer own = shared(call);
     NodeBuffers.Mapped mapped = buffers.map(own, own.type(), own.count(), mateCount);
+    SharedMemoryRendezvous board = rendezvous.node();
+    long block = call.blockCount(group.size());
+    int element = own.type().sizeInBytes();
+    return switch (call.kind()) {
+      case ALL_GATHER -> {
+        Shards pieces = sizes.pieces(block, element, carriers);
+        HostBuffer in = (HostBuffer) call.in();
+        yield new AllGatherPlan(group, device, layout, mates, board, mapped, pieces, in);
+      }
+      case ALL_TO_ALL -> {
+        Shards blocks = new Shards(block * carriers, carriers, Shards.WHOLE);
+        long count = AllToAllPlan.scratchCount(layout.nodes(), blocks);
+        DeviceBuffer room = contributions(own.type(), count);
+        yield new AllToAllPlan(
+            group, device, layout, mates, board, mapped, blocks, room, call.out());
+      }
+      case REDUCE_SCATTER -> scatteredSum(call, mapped);
+      default -> allReduce(own, mapped);
+    };
+  }
+
+  private ScatteredSumPlan scatteredSum(CollectiveCall call, NodeBuffers.Mapped mapped) {
+    DataType type = call.in().type();
+    DataType sum = type.accumulator();
+    int nodes = layout.nodes();
+    Shards chunks = sizes.scattered(order, nodes, call.out().count(), sum.sizeInBytes(), carriers);
+    return new ScatteredSumPlan(
+        group,
+        device,
+        layout,
+        order,
+        mates,
+        rendezvous.node(),
+        mapped,
+        chunks,
+        sums(sum),
+        contributions(type, ScatteredSumPlan.roundedCount(order, nodes, chunks)),
+        call.out());
+  }
+
+  /** Room for running sums. */
+  private DeviceBuffer sums(DataType type) {
+    int slots = SumPlan.slots(order, layout.nodes());
+    return scratch(Way.RUNNING_SUM, type, slots * sizes.maxChunk(order, layout.nodes()));
+  }
+
+  private CarrierPlan allReduce(HostBuffer own, NodeBuffers.Mapped mapped) {
     SharedMemoryRendezvous board = rendezvous.node();
     DataType type = own.type().accumulator();
     int sum = type.sizeInBytes();
@@ -144,9 +229,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
       return exchange(own, mapped);
     }
     Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
-    int slots = RunningSumPlan.slots(order, layout.nodes());
-    long bytes = slots * sizes.maxChunk(order, layout.nodes());
-    DeviceBuffer room = scratch(Way.RUNNING_SUM, type, bytes);
+    DeviceBuffer room = sums(type);
     return new RunningSumPlan(group, device, layout, order, mates, board, mapped, chunks, room);
   }
 
@@ -160,7 +243,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     return new ExchangePlan(group, device, layout, mates, board, mapped, columns, rounds, room);
   }
 
-  /** Room for contributions that are exchanged, which grows with the buffers. */
+  /** Room for elements on their way in the buffer's type, which grows with the buffers. */
   private DeviceBuffer contributions(DataType type, long count) {
     DeviceBuffer room = contributions.get(type);
     if (room == null || room.count() < count) {

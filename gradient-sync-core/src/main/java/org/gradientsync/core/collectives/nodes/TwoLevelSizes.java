@@ -32,6 +32,10 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   private static final long MOST_BY_EXCHANGE = 4 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
+  private static final int MAX_PIECES = 16; // of a gathered block
+  private static final int MAX_PIECE_BYTES = 16 << 20;
+  private static final int MOST_COLLECTED = 16 << 10; // then copying takes as long as messages
+  private static final double LINK = 12_500; // bytes a microsecond
 
   /** The ways. */
   enum Way {
@@ -104,6 +108,51 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     return best;
   }
 
+  /**
+   * Whether a reduce-scatter passes running sums from node to node, which takes less time than
+   * contributions from each rank straight to the owners. A hop takes 6 microseconds, a message 1.
+   *
+   * @param bytes the size of a rank's input
+   * @param widening the size of an element's sum, divided by that of the element
+   * @param shards the number of ranks of each node
+   */
+  boolean passesSums(SumOrder order, int nodes, long bytes, int widening, int shards) {
+    double share = (nodes - 1.) / nodes;
+    double straight = 6 + share * nodes * shards * shards + shards * share * bytes / LINK;
+    boolean inOrder = order == SumOrder.RANKS;
+    double summed = (double) widening * bytes;
+    double most = !inOrder ? share * summed : nodes == 2 ? summed : summed + bytes / nodes;
+    double chunk = Math.min(maxChunk(order, nodes), summed / shards / nodes);
+    double passed = (nodes - 1) * (6 + shards * chunk / LINK) + most / LINK;
+    return !carries || passed + (inOrder ? 6 : 0) < straight;
+  }
+
+  /** Whether blocks of an all-to-all are so small that those of a node travel together. */
+  static boolean collects(long blockBytes) {
+    return blockBytes <= MOST_COLLECTED;
+  }
+
+  /**
+   * The blocks of a node's ranks, in pieces that are gathered.
+   *
+   * @param element the size of an element
+   */
+  Shards pieces(long block, int element, int shards) {
+    long bytes = Long.highestOneBit(Math.max(1, block * element / MAX_PIECES)) * 2;
+    long piece = Math.min(MAX_PIECE_BYTES, Math.max(maxColumn(), bytes));
+    return new Shards(block * shards, shards, piece / element);
+  }
+
+  /**
+   * The blocks of a node's ranks, in the chunks of a running sum that is scattered.
+   *
+   * @param sum the size of an element's sum
+   */
+  Shards scattered(SumOrder order, int nodes, long block, int sum, int shards) {
+    long chunk = chunks(order, nodes, block * nodes * shards, sum, shards).chunk();
+    return new Shards(block * shards, shards, chunk);
+  }
+
   private static long power(int base, int exponent) {
     long power = 1;
     for (int i = 0; i < exponent; i++) {
@@ -142,7 +191,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
 
   /** The maximum size of a chunk's running sum: less on many nodes, whose carriers hold more. */
   long maxChunk(SumOrder order, int nodes) {
-    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / RunningSumPlan.slots(order, nodes));
+    long share = Long.highestOneBit(MAX_SCRATCH_BYTES / SumPlan.slots(order, nodes));
     return Math.min(chunkBytes, Math.max(MIN_CHUNK_BYTES, share));
   }
 

@@ -9,8 +9,10 @@
  * <p>A {@link org.gradientsync.core.collectives.nodes.RunningSum} says which rank adds what, and
  * when: each node adds its ranks' elements to the sum of the nodes before, in rank order, and
  * passes it on in chunks; a {@link org.gradientsync.core.collectives.nodes.ChunkOrder} lets all
- * nodes work at the same time. {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} has
- * its messages and its memory.
+ * nodes work at the same time. A {@link org.gradientsync.core.collectives.nodes.SumPlan} has its
+ * messages and its memory: {@link org.gradientsync.core.collectives.nodes.RunningSumPlan} for an
+ * all-reduce, {@link org.gradientsync.core.collectives.nodes.ScatteredSumPlan} for a
+ * reduce-scatter.
  *
  * <p>Smaller buffers are divided into {@link org.gradientsync.core.collectives.nodes.Blocks}, one
  * for each node, by a {@link org.gradientsync.core.collectives.nodes.BlocksPlan} in the order of
@@ -19,6 +21,11 @@
  * org.gradientsync.core.collectives.nodes.ExchangePlan}; in any order, sums by {@link
  * org.gradientsync.core.collectives.nodes.HalvingRounds} of a {@link
  * org.gradientsync.core.collectives.nodes.HalvingPlan}.
+ *
+ * <p>What only moves goes between ranks with the same number on their nodes, as a {@link
+ * org.gradientsync.core.collectives.nodes.RailPlan} says: {@link
+ * org.gradientsync.core.collectives.nodes.AllGatherPlan} and {@link
+ * org.gradientsync.core.collectives.nodes.AllToAllPlan}.
  *
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
  * two other reducers, that of a node's ranks and one that carries messages between the ranks with

@@ -264,7 +264,7 @@ final class ModelledTwoLevel {
       this.rails = rails;
       this.bytes = bytes;
       order = new ChunkOrder(rails.length, nodes, node, sumOrder);
-      sum = new RunningSum(order, RunningSumPlan.slots(sumOrder, nodes), this);
+      sum = new RunningSum(order, SumPlan.slots(sumOrder, nodes), this);
       hasSum = new boolean[rails.length];
       hasResult = new boolean[rails.length];
       sumSent = new long[rails.length];

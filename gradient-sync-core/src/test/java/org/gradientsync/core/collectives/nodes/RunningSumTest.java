@@ -59,7 +59,7 @@ class RunningSumTest {
       for (int nodes : new int[] {2, 3, 4, 8}) {
         ChunkOrder order = new ChunkOrder(CHUNKS, nodes, 1, sumOrder);
         Steps steps = new Steps();
-        RunningSum sum = new RunningSum(order, RunningSumPlan.slots(sumOrder, nodes), steps);
+        RunningSum sum = new RunningSum(order, SumPlan.slots(sumOrder, nodes), steps);
         sum.begin();
         while (sum.advance()) {}
         assertEquals(Math.min(CHUNKS, order.window()), steps.expected, sumOrder + " " + nodes);

@@ -11,6 +11,7 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -54,10 +55,15 @@ class TwoLevelReducerTest {
    * @param nodes the node of each rank
    */
   static void run(int[] nodes, TwoLevelSizes sizes, Settings settings, Calls calls) {
+    run(nodes.length, () -> new Nodes(nodes), sizes, settings, calls);
+  }
+
+  static void run(
+      int ranks, Supplier<OtherWorld> worlds, TwoLevelSizes sizes, Settings settings, Calls calls) {
     LocalRanks.run(
-        nodes.length,
+        ranks,
         own -> {
-          try (ProcessGroup world = ProcessGroup.world(new Nodes(nodes));
+          try (ProcessGroup world = ProcessGroup.world(worlds.get());
               ProcessGroup group = world.split(0, world.rank(), NONE.timeouts());
               HostDevice device = new HostDevice()) {
             SyncContext context =
@@ -135,7 +141,7 @@ class TwoLevelReducerTest {
   }
 
   /** Any bits: NaN, infinities and denormals among them; and numbers whose sum depends on order. */
-  private static ByteBuffer random(DataType type, int count, Random random) {
+  static ByteBuffer random(DataType type, int count, Random random) {
     ByteBuffer elements =
         ByteBuffer.allocateDirect(count * type.sizeInBytes()).order(ByteOrder.nativeOrder());
     for (int i = 0; i < count; i++) {
@@ -157,11 +163,11 @@ class TwoLevelReducerTest {
     return elements;
   }
 
-  private static void write(DeviceBuffer buffer, ByteBuffer elements) {
+  static void write(DeviceBuffer buffer, ByteBuffer elements) {
     buffer.copyFrom(elements.duplicate().order(ByteOrder.nativeOrder()));
   }
 
-  private static byte[] bytes(DeviceBuffer buffer) {
+  static byte[] bytes(DeviceBuffer buffer) {
     ByteBuffer memory =
         ByteBuffer.allocateDirect((int) buffer.sizeInBytes()).order(ByteOrder.nativeOrder());
     buffer.copyTo(memory);

@@ -1,0 +1,76 @@
+package org.gradientsync.core.collectives.nodes;
+
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.shared.NodeBuffers;
+import org.gradientsync.core.collectives.shared.NodeMates;
+import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.host.HostBuffer;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.NodeLayout;
+import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+
+/**
+ * An all-gather over several nodes with equally many ranks. Each rank sends its block to the ranks
+ * with its number on the other nodes. A node's ranks copy what has come from each other's outputs,
+ * so each node receives each block once.
+ */
+final class AllGatherPlan extends RailPlan {
+  private final Copies[] own; // by turn
+
+  /**
+   * @param buffers the outputs of this node's ranks
+   * @param shards a node's blocks, in pieces
+   * @param in this rank's block, which may be in its place in the output
+   */
+  AllGatherPlan(
+      ProcessGroup group,
+      HostDevice device,
+      NodeLayout layout,
+      NodeMates mates,
+      SharedMemoryRendezvous board,
+      NodeBuffers.Mapped buffers,
+      Shards shards,
+      HostBuffer in) {
+    super(group, device, layout, mates, board, buffers, shards, shards.chunks() * layout.nodes());
+    own = new Copies[turns];
+    for (int shard = 0; shard < shards.ranks(); shard++) {
+      long[] first = new long[turns];
+      long[] length = new long[turns];
+      for (int turn = 0; turn < turns; turn++) {
+        first[turn] = source(turn) * shards.count() + shards.first(shard, turn / nodes);
+        length[turn] = shards.length(shard, turn / nodes);
+      }
+      divide(shard, first, length);
+    }
+    for (int turn = 0; turn < turns; turn++) {
+      prepare(turn, in);
+    }
+  }
+
+  private void prepare(int turn, HostBuffer in) {
+    long place = shards.first(rail, turn / nodes);
+    long length = shards.length(rail, turn / nodes);
+    DeviceBuffer sent = in.slice(place - shards.first(rail, 0), length);
+    DeviceBuffer come = buffers.of(rail).slice(source(turn) * shards.count() + place, length);
+    own[turn] = new Copies();
+    if (source(turn) != layout.node()) {
+      sends[turn] = message(sent, carrier(target(turn)), Channel.GATHER, true);
+      receives[turn] = message(come, carrier(source(turn)), Channel.GATHER, false);
+    } else if (!in.overlaps(buffers.of(rail))) {
+      own[turn].add(sent, come);
+    }
+  }
+
+  @Override
+  void prepare(int turn) {
+    // the elements are in the input
+  }
+
+  @Override
+  void take(int turn) {
+    own[turn].run();
+    publish(turn + 1);
+  }
+}

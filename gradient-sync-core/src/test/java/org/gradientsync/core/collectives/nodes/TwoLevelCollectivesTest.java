@@ -1,0 +1,323 @@
+package org.gradientsync.core.collectives.nodes;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
+import org.gradientsync.SumOrder;
+import org.gradientsync.core.group.OtherWorld;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.Settings;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** All-gather, reduce-scatter and all-to-all between threads that stand for ranks of nodes. */
+class TwoLevelCollectivesTest {
+  private static final Kind[] KINDS = {Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL};
+  private static final Kind[] MOVES = {Kind.ALL_GATHER, Kind.ALL_TO_ALL};
+  private static final int CHUNK_BYTES = 1024;
+  private static final TwoLevelSizes LARGER = new TwoLevelSizes(false, 8 * CHUNK_BYTES, 0, 0);
+  private static final TwoLevelSizes SIZES = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0);
+
+  private static Settings settings(SumOrder order) {
+    return new Settings(Map.of("order", order.name().toLowerCase(Locale.ROOT)));
+  }
+
+  private static int[] nodes(int count, int perNode) {
+    int[] nodes = new int[count * perNode];
+    Arrays.setAll(nodes, rank -> rank / perNode);
+    return nodes;
+  }
+
+  /** Input and output of a call, the ranks' own blocks of them in place if that is allowed. */
+  private static CollectiveCall call(
+      Kind kind, boolean inPlace, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int rank) {
+    long block = Math.min(in.count(), out.count());
+    return new CollectiveCall(
+        kind,
+        inPlace && kind == Kind.ALL_GATHER ? out.slice(rank * block, block) : in,
+        inPlace && kind == Kind.REDUCE_SCATTER ? in.slice(rank * block, block) : out,
+        kind.reduces() ? op : null,
+        RankGroup.NO_RANK);
+  }
+
+  /**
+   * Compares two calls, of which the second one may be in place, with the collective of threads.
+   */
+  private static void compare(
+      Kind kind,
+      DataType type,
+      ReduceOp op,
+      int block,
+      HostDevice device,
+      Reducer reducer,
+      GradientSync own) {
+    int size = own.size();
+    int inCount = block * kind.inputBlocks(size);
+    int outCount = block * kind.outputBlocks(size);
+    try (DeviceBuffer in = device.allocate(type, inCount);
+        DeviceBuffer out = device.allocate(type, outCount);
+        DeviceBuffer sameIn = own.allocate(type, inCount);
+        DeviceBuffer expected = own.allocate(type, outCount)) {
+      for (int round = 0; round < 2; round++) {
+        ByteBuffer elements =
+            TwoLevelReducerTest.random(type, inCount, new Random(31L * own.rank() + round));
+        CollectiveCall call = call(kind, round > 0, in, out, op, own.rank());
+        TwoLevelReducerTest.write(call.in(), elements);
+        TwoLevelReducerTest.write(sameIn, elements);
+        for (int run = 0; run < (call.out() == out ? 2 : 1); run++) {
+          reducer.run(call);
+        }
+        switch (kind) {
+          case ALL_GATHER -> own.allGather(sameIn, expected);
+          case REDUCE_SCATTER -> own.reduceScatter(sameIn, expected, op);
+          default -> own.allToAll(sameIn, expected);
+        }
+        assertArrayEquals(
+            TwoLevelReducerTest.bytes(expected),
+            TwoLevelReducerTest.bytes(call.out()),
+            () -> kind + " " + type + " " + op + " block=" + block);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1", "2, 2", "3, 2"})
+  void bitsAreThoseOfThreads(int nodes, int perNode) {
+    TwoLevelReducerTest.run(
+        nodes(nodes, perNode),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          for (int block : new int[] {0, 1, 3001}) {
+            for (Kind kind : KINDS) {
+              compare(kind, DataType.FLOAT32, ReduceOp.SUM, block, device, reducer, own);
+            }
+          }
+          for (DataType type : DataType.values()) {
+            compare(Kind.ALL_GATHER, type, null, 2500, device, reducer, own);
+            compare(Kind.ALL_TO_ALL, type, null, 1001, device, reducer, own);
+            for (ReduceOp op : ReduceOp.values()) {
+              if (op.isDefinedFor(type)) {
+                compare(Kind.REDUCE_SCATTER, type, op, 1001, device, reducer, own);
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void nodesWithDifferentNumbersOfRanksSendBlocksStraight() {
+    TwoLevelReducerTest.run(
+        new int[] {0, 1, 1, 2, 2, 2},
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          for (Kind kind : KINDS) {
+            compare(kind, DataType.FLOAT32, ReduceOp.SUM, 777, device, reducer, own);
+          }
+        });
+  }
+
+  /** What does not depend on the order. */
+  @ParameterizedTest
+  @CsvSource({"2, 2", "5, 2"})
+  void reductionsInAnyOrderAreRight(int nodes, int perNode) {
+    TwoLevelReducerTest.run(
+        nodes(nodes, perNode),
+        SIZES,
+        settings(SumOrder.ANY),
+        (group, device, reducer, own) -> {
+          for (int block : new int[] {1, 300, 3001}) {
+            Kind kind = Kind.REDUCE_SCATTER;
+            compare(kind, DataType.INT32, ReduceOp.SUM, block, device, reducer, own);
+            compare(kind, DataType.BFLOAT16, ReduceOp.MAX, block, device, reducer, own);
+          }
+        });
+  }
+
+  /** Of all-gather, reduce-scatter and all-to-all of a block, whose blocks have several pieces. */
+  @ParameterizedTest
+  @CsvSource({
+    "2, 2, RANKS",
+    "3, 2, RANKS",
+    "4, 4, RANKS",
+    "16, 2, RANKS",
+    "64, 2, RANKS",
+    "2, 2, ANY",
+    "3, 2, ANY",
+    "4, 4, ANY",
+    "16, 2, ANY"
+  })
+  void eachElementCrossesALinkOnce(int nodes, int perNode, SumOrder order) {
+    int block = nodes < 16 ? 3000 : 600 * 64 / nodes;
+    int bytes = block * Float.BYTES;
+    TwoLevelSizes sizes = nodes < 16 ? SIZES : LARGER;
+    AtomicLongArray messages = new AtomicLongArray(nodes);
+    AtomicLongArray sent = new AtomicLongArray(nodes);
+    TwoLevelReducerTest.run(
+        nodes * perNode,
+        () -> new Counted(perNode, messages, sent),
+        sizes,
+        settings(order),
+        (group, device, reducer, own) -> {
+          int others = perNode * (nodes - 1);
+          for (Kind kind : nodes < 64 ? KINDS : MOVES) { // sums of 64 nodes take threads long
+            own.barrier();
+            if (own.rank() == 0) {
+              for (int node = 0; node < nodes; node++) {
+                messages.set(node, 0);
+                sent.set(node, 0);
+              }
+            }
+            own.barrier();
+            int size = own.size();
+            try (DeviceBuffer in =
+                    device.allocate(DataType.FLOAT32, (long) block * kind.inputBlocks(size));
+                DeviceBuffer out =
+                    device.allocate(DataType.FLOAT32, (long) block * kind.outputBlocks(size))) {
+              reducer.run(call(kind, false, in, out, ReduceOp.SUM, own.rank()));
+            }
+            own.barrier();
+            int pieces = sizes.pieces(block, Float.BYTES, perNode).chunks();
+            int chunks = sizes.scattered(order, nodes, block, Float.BYTES, perNode).chunks();
+            if (own.rank() < nodes) {
+              int node = own.rank();
+              boolean toAll =
+                  kind == Kind.REDUCE_SCATTER && order == SumOrder.RANKS && node < nodes - 1;
+              int crossing = toAll ? others + perNode : others; // blocks of a node's sums
+              long expected =
+                  switch (kind) {
+                    case ALL_GATHER -> others * pieces;
+                    case REDUCE_SCATTER -> crossing * chunks;
+                    default -> others;
+                  };
+              int each = kind == Kind.ALL_TO_ALL ? perNode : 1;
+              assertEquals(expected, messages.get(node), kind + " messages");
+              assertEquals((long) crossing * each * bytes, sent.get(node), kind + " bytes");
+            }
+          }
+        });
+  }
+
+  @Test
+  void sumsArePassedWhereThatTakesLessTime() {
+    TwoLevelSizes sizes = TwoLevelSizes.USUAL;
+    long mebibyte = 1 << 20;
+    assertFalse(sizes.passesSums(SumOrder.RANKS, 2, 64 * mebibyte, 1, 2)); // as many bytes
+    assertTrue(sizes.passesSums(SumOrder.RANKS, 4, 64 * mebibyte, 1, 2));
+    assertTrue(sizes.passesSums(SumOrder.RANKS, 2, 64 * mebibyte, 1, 4));
+    assertFalse(sizes.passesSums(SumOrder.RANKS, 4, 64 * mebibyte, 2, 2));
+    assertTrue(sizes.passesSums(SumOrder.ANY, 2, 64 * mebibyte, 1, 2));
+    assertFalse(sizes.passesSums(SumOrder.RANKS, 64, 64 << 10, 1, 2)); // many hops
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL"})
+  void otherMemoryAndCallsThatDoNotMatchAreHandled(Kind kind) {
+    TwoLevelReducerTest.run(
+        nodes(2, 2),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          int inCount = 1000 * kind.inputBlocks(4);
+          int outCount = 1000 * kind.outputBlocks(4);
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, inCount);
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, outCount);
+              DeviceBuffer privateIn = own.rank() == 1 ? wrapped(device, inCount) : in;
+              DeviceBuffer privateOut = own.rank() == 1 ? wrapped(device, outCount) : out) {
+            float[] ones = new float[inCount];
+            Arrays.fill(ones, 1);
+            in.copyFrom(ones);
+            privateIn.copyFrom(ones);
+            CollectiveCall whole = call(kind, false, in, out, ReduceOp.AVERAGE, own.rank());
+            CollectiveCall wrapped =
+                call(kind, false, privateIn, privateOut, ReduceOp.AVERAGE, own.rank());
+            CollectiveCall odd =
+                own.rank() < 3
+                    ? whole
+                    : call(
+                        kind,
+                        false,
+                        in.slice(0, inCount / 2),
+                        out.slice(0, outCount / 2),
+                        ReduceOp.AVERAGE,
+                        3);
+            for (CollectiveCall call : new CollectiveCall[] {whole, wrapped, whole}) {
+              float[] values = new float[outCount];
+              call.out().copyFrom(values);
+              reducer.run(call);
+              call.out().copyTo(values);
+              for (float value : values) {
+                assertEquals(1, value);
+              }
+              assertThrows(MismatchedCallException.class, () -> reducer.run(odd));
+            }
+          }
+        });
+  }
+
+  private static DeviceBuffer wrapped(HostDevice device, int count) {
+    return device.wrap(
+        DataType.FLOAT32, ByteBuffer.allocateDirect(count * 4).order(ByteOrder.nativeOrder()));
+  }
+
+  /** Counts what the ranks of each node send to other nodes, without the calls. */
+  private static final class Counted extends OtherWorld {
+    private final int perNode;
+    private final AtomicLongArray messages;
+    private final AtomicLongArray bytes;
+
+    Counted(int perNode, AtomicLongArray messages, AtomicLongArray bytes) {
+      this.perNode = perNode;
+      this.messages = messages;
+      this.bytes = bytes;
+    }
+
+    @Override
+    public int nodeOf(int rank) {
+      return rank / perNode;
+    }
+
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      Message message = super.sender(memory, peer, tag);
+      int channel = tag % (1 << Channel.BITS);
+      int node = nodeOf(rank());
+      boolean isData =
+          channel == Channel.SCATTER || channel == Channel.GATHER || channel == Channel.DATA;
+      if (!isData || nodeOf(peer) == node) {
+        return message;
+      }
+      int size = memory.remaining();
+      return beforeStarts(
+          message,
+          () -> {
+            messages.incrementAndGet(node);
+            bytes.addAndGet(node, size);
+          });
+    }
+  }
+}
