@@ -50,12 +50,11 @@ class SoakIT {
     // that it is collected often.
     List<String> options =
         new ArrayList<>(
-            List.of(
-                Mpirun.OPTIMIZED,
-                "-Xms192m",
-                "-Xmx192m",
-                "-XX:+AlwaysPreTouch",
-                "-XX:MaxDirectMemorySize=1g"));
+            List.of("-Xms192m", "-Xmx192m", "-XX:+AlwaysPreTouch", "-XX:MaxDirectMemorySize=1g"));
+    boolean isLong = Long.getLong("soak.seconds") != null;
+    if (isLong) {
+      options.add(Mpirun.OPTIMIZED); // otherwise compiling would take most of the time
+    }
     for (String property : PROPERTIES) {
       String value = System.getProperty(property);
       if (value != null) {
@@ -70,8 +69,6 @@ class SoakIT {
             seconds,
             PLAIN_MALLOC,
             options,
-            Long.getLong("soak.seconds") == null
-                ? List.of(first)
-                : List.of(MpiSoak.class, SharedSoak.class)));
+            isLong ? List.of(MpiSoak.class, SharedSoak.class) : List.of(first)));
   }
 }

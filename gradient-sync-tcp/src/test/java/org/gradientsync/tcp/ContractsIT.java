@@ -22,7 +22,6 @@ class ContractsIT {
 
   private static final List<String> SOAK =
       List.of(
-          "-XX:TieredStopAtLevel=4",
           "-Xms192m",
           "-Xmx192m",
           "-XX:+AlwaysPreTouch", // it looks at resident memory

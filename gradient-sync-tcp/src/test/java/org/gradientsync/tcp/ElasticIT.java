@@ -39,6 +39,7 @@ class ElasticIT {
   private int port;
   private int size;
   private int least = 1;
+  private int pauseMillis = 15;
   private int started;
 
   @BeforeEach
@@ -66,7 +67,7 @@ class ElasticIT {
             options,
             ElasticProgram.class,
             Integer.toString(STEPS),
-            "15",
+            Integer.toString(pauseMillis),
             Integer.toString(least),
             folder.toString()));
     ProcessBuilder builder =
@@ -224,6 +225,7 @@ class ElasticIT {
   @Test
   void aRankThatJoinsGetsTheState() throws Exception {
     size = 2;
+    pauseMillis = 100; // the other does not end before this one has started
     start(0, false);
     Process killed = start(1, false);
     awaitTraining(2);

@@ -1412,7 +1412,7 @@ public abstract class BucketsContract {
             allocated(bean, threads); // loads classes
             long least = Long.MAX_VALUE;
             // the JIT may still be compiling on a busy machine
-            for (int round = 0; round < 5; round++) {
+            for (int round = 0; round < 10 && sync.communicator().any(least >= 2_000); round++) {
               long before = allocated(bean, threads);
               for (int step = 0; step < 200; step++) {
                 emptyStep(buckets);

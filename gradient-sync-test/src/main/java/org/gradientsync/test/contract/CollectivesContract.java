@@ -889,7 +889,9 @@ public abstract class CollectivesContract {
                   calls.run();
                 }
                 long allocated = Long.MAX_VALUE;
-                for (int round = 0; round < 3; round++) {
+                for (int round = 0;
+                    round < 10 && sync.communicator().any(allocated >= 6000);
+                    round++) {
                   long before = threads.getCurrentThreadAllocatedBytes();
                   for (int i = 0; i < 500; i++) {
                     calls.run();

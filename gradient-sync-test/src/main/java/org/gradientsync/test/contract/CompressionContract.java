@@ -439,7 +439,7 @@ public abstract class CompressionContract {
               sync.reduceScatter(all, part, ReduceOp.SUM);
             }
             long allocated = Long.MAX_VALUE;
-            for (int round = 0; round < 3; round++) {
+            for (int round = 0; round < 10 && sync.communicator().any(allocated >= 3000); round++) {
               long before = threads.getCurrentThreadAllocatedBytes();
               for (int i = 0; i < 100; i++) {
                 sync.average(a);

@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(30) // the time-out of the ranks is five minutes
 public abstract class DeadlockContract {
   private static final String BEGIN = "the ranks wait for each other, rank=";
-  private static final int LATE_MILLIS = 900; // longer than a rank waits before it probes
+  private static final int LATE_MILLIS = 700; // longer than a rank waits before it probes twice
 
   /**
    * Supplies the ranks that the tests run on.

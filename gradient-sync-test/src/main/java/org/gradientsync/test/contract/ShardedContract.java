@@ -706,7 +706,8 @@ public abstract class ShardedContract {
             }
             bean.getCurrentThreadAllocatedBytes(); // loads classes
             long least = Long.MAX_VALUE;
-            for (int round = 0; round < 5; round++) { // the JIT may still be compiling
+            // the JIT may still be compiling
+            for (int round = 0; round < 10 && sync.communicator().any(least >= 2_000); round++) {
               long before = bean.getCurrentThreadAllocatedBytes();
               for (int step = 0; step < 200; step++) {
                 emptyStep(buckets, nothing);
