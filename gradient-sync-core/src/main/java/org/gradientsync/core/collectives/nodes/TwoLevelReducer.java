@@ -48,6 +48,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final HostDevice device;
   private final NodeLayout layout;
   private final int carriers; // of each node
+  private final boolean even; // whether all ranks carry
   private final NodeMates mates;
   private final NodeBuffers buffers;
   private final PlanCache<CarrierPlan> plans;
@@ -75,6 +76,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     this.device = device;
     this.layout = layout;
     carriers = layout.fewest();
+    even = carriers == layout.most();
     this.order = order;
     this.sizes = sizes;
     mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
@@ -106,7 +108,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     }
     long bytes = CarriedTransfer.bytes(call, group.size());
     boolean carried = bytes <= rendezvous.calls().payloadBytes();
-    if (carried || carriers < layout.most()) {
+    if (carried || !even) {
       return false;
     }
     DataType type = call.buffer().type();

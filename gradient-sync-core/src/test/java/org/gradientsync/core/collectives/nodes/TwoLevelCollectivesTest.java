@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -232,6 +233,33 @@ class TwoLevelCollectivesTest {
     assertFalse(sizes.passesSums(SumOrder.RANKS, 4, 64 * mebibyte, 2, 2));
     assertTrue(sizes.passesSums(SumOrder.ANY, 2, 64 * mebibyte, 1, 2));
     assertFalse(sizes.passesSums(SumOrder.RANKS, 64, 64 << 10, 1, 2)); // many hops
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL"})
+  void allocatesNothingWhenWarm(Kind kind) {
+    com.sun.management.ThreadMXBean threads =
+        (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+    TwoLevelReducerTest.run(
+        nodes(2, 2),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 3000L * kind.inputBlocks(4));
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, 3000L * kind.outputBlocks(4))) {
+            CollectiveCall call = call(kind, false, in, out, ReduceOp.SUM, own.rank());
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 5; round++) {
+              long before = threads.getCurrentThreadAllocatedBytes();
+              for (int i = 0; i < 40; i++) {
+                reducer.run(call);
+              }
+              least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+            }
+            // The smallest object per call would be 640 bytes.
+            assertTrue(least < 600, "bytes allocated in 40 calls: " + least);
+          }
+        });
   }
 
   @ParameterizedTest
