@@ -53,6 +53,19 @@ class TwoNodesIT {
             TwoLevelDeadlockContract.class));
   }
 
+  /** Nodes with equally many ranks have roads of their own. */
+  @TestFactory
+  DynamicNode collectivesHoldOnEqualNodes() throws IOException, InterruptedException {
+    Path ofEqual = Files.createDirectory(folder.resolve("equal"));
+    return RankJob.run(
+        ofEqual,
+        4,
+        2 * Mpirun.SECONDS,
+        TwoNodes.environment(ofEqual, 2),
+        List.of(),
+        List.of(TwoLevelCollectivesContract.class));
+  }
+
   /** With Open MPI's Java bindings, and without. */
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
