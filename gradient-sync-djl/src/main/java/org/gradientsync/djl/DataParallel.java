@@ -58,6 +58,7 @@ import org.slf4j.LoggerFactory;
  *   <li><b>Batch normalization.</b> After the last batch of an epoch, before validation and saving,
  *       running means and variances become their averages over the ranks; {@link
  *       #averageStatistics} turns that off.
+ *   <li><b>Lost ranks</b> end the training, unless it is {@link #elastic}.
  *   <li><b>Saving.</b> DJL's {@code SaveModelTrainingListener} saves on rank 0 only. For other
  *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
  * </ul>
@@ -127,19 +128,19 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * Chooses whether the training goes on when ranks are lost: the others make a sync of those that
-   * are left ({@link GradientSync#survivors}), and repeat the step with it, unless one of them has
-   * finished it. The weights then have the same bits on all ranks, and those of an undisturbed run
-   * that had the smaller number of ranks from that step on; of the optimizer's state nothing is
-   * sent. A loss before the first step ends the training on ranks that are still starting.
+   * Chooses whether the training goes on when ranks are lost: those that are left make a sync of
+   * their own with {@link GradientSync#survivors}, and repeat the step. If one of them has finished
+   * it, the others get its gradients and make the same update. The weights then have the same bits
+   * on all ranks, and those of an undisturbed run that had the smaller number of ranks from that
+   * step on. A loss before the first step ends the training on ranks that are still starting.
    *
    * <p>Rank numbers change: the new rank 0 saves, and {@link #sync} has the ranks that take part.
    * The rows of a lost rank are not seen any more, unless the program divides them anew. Lost ranks
-   * do not join again, as DJL would begin its epochs anew. Each rank keeps two copies of its
-   * gradients.
+   * do not join again, as DJL would begin its epochs anew. If rank 0 is lost while it saves, the
+   * next model to be saved is that of a later epoch. Each rank keeps two copies of its gradients.
    *
-   * <p>Set {@code elastic} of {@link GradientSync.Builder#elastic} as well: otherwise a rank that
-   * ends with an exception ends the job.
+   * <p>Set {@link GradientSync.Builder#elastic} as well: otherwise a rank that ends with an
+   * exception ends the job.
    *
    * @param elastic the same on all ranks; false if not set
    * @return this listener
