@@ -14,11 +14,11 @@ import java.nio.DoubleBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.stream.LongStream;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -58,6 +58,7 @@ import org.slf4j.LoggerFactory;
  *   <li><b>Batch normalization.</b> After the last batch of an epoch, before validation and saving,
  *       running means and variances become their averages over the ranks; {@link
  *       #averageStatistics} turns that off.
+ *   <li><b>Lost ranks</b> end the training, unless it is {@link #elastic}.
  *   <li><b>Saving.</b> DJL's {@code SaveModelTrainingListener} saves on rank 0 only. For other
  *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
  * </ul>
@@ -80,7 +81,7 @@ import org.slf4j.LoggerFactory;
 public final class DataParallel extends TrainingListenerAdapter {
   private static final Logger log = LoggerFactory.getLogger(DataParallel.class);
 
-  private final GradientSync sync;
+  private final ElasticCalls calls;
   private final double[] step = new double[3];
   private final DoubleBuffer stepBuffer = DoubleBuffer.wrap(step);
   private Replicas replicas;
@@ -89,9 +90,6 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /** Whether some rank may still have batches in this epoch. */
   private boolean moreBatches;
-
-  /** Whether some rank trains other parameters than in its last step. */
-  private boolean trainedChanged;
 
   /** Whether this rank has had a batch in this epoch. */
   private boolean training;
@@ -102,8 +100,8 @@ public final class DataParallel extends TrainingListenerAdapter {
   /** Whether the running means are averages since the last batch. */
   private boolean statisticsAveraged;
 
-  private DataParallel(GradientSync sync) {
-    this.sync = Objects.requireNonNull(sync, "sync");
+  DataParallel(ElasticCalls calls) {
+    this.calls = calls;
   }
 
   /**
@@ -113,7 +111,7 @@ public final class DataParallel extends TrainingListenerAdapter {
    * @return for {@code addTrainingListeners}
    */
   public static DataParallel with(GradientSync sync) {
-    return new DataParallel(sync);
+    return new DataParallel(new ElasticCalls(sync));
   }
 
   /**
@@ -127,6 +125,53 @@ public final class DataParallel extends TrainingListenerAdapter {
   public DataParallel averageStatistics(boolean average) {
     averagesStatistics = average;
     return this;
+  }
+
+  /**
+   * Chooses whether the training goes on when ranks are lost: those that are left make a sync of
+   * their own with {@link GradientSync#survivors}, and repeat the step. If one of them has finished
+   * it, the others get its gradients and make the same update. The weights then have the same bits
+   * on all ranks, and those of an undisturbed run that had the smaller number of ranks from that
+   * step on. A loss before the first step ends the training on ranks that are still starting.
+   *
+   * <p>Rank numbers change: the new rank 0 saves, and {@link #sync} has the ranks that take part.
+   * The rows of a lost rank are not seen any more, unless the program divides them anew. Lost ranks
+   * do not join again, as DJL would begin its epochs anew. If rank 0 is lost while it saves, the
+   * next model to be saved is that of a later epoch. Each rank keeps two copies of its gradients.
+   *
+   * <p>Set {@link GradientSync.Builder#elastic} as well: otherwise a rank that ends with an
+   * exception ends the job.
+   *
+   * @param elastic the same on all ranks; false if not set
+   * @return this listener
+   */
+  public DataParallel elastic(boolean elastic) {
+    calls.elastic(elastic ? new AfterLoss() : null);
+    return this;
+  }
+
+  /** What follows the ranks that are left. */
+  private final class AfterLoss implements ElasticCalls.Change {
+    @Override
+    public void end() {
+      replicas.close();
+    }
+
+    @Override
+    public void begin() {
+      saving.follow(sync());
+    }
+  }
+
+  /**
+   * The ranks that take part now: the sync that this listener was created with, or after a loss in
+   * an {@link #elastic} training that of the ranks that are left, which is closed when the trainer
+   * is.
+   *
+   * @return their sync; do not close it
+   */
+  public GradientSync sync() {
+    return calls.sync();
   }
 
   /**
@@ -183,7 +228,7 @@ public final class DataParallel extends TrainingListenerAdapter {
           "a rank trains on one device: devices="
               + Arrays.toString(devices)
               + ", rank="
-              + sync.rank()
+              + sync().rank()
               + "; add optDevices(new Device[] {DataParallel.device(sync)}) to the training's"
               + " configuration");
     }
@@ -195,15 +240,15 @@ public final class DataParallel extends TrainingListenerAdapter {
               + ", training="
               + devices[0]
               + ", rank="
-              + sync.rank()
+              + sync().rank()
               + "; create the model on DataParallel.device(sync)");
     }
     moreBatches = true;
     training = false;
     statisticsAveraged = false;
-    replicas = new Replicas(sync, trainer);
-    metrics = new Metrics(sync, trainer, this);
-    saving = new Saving(sync, trainer, this);
+    replicas = new Replicas(calls, trainer);
+    metrics = new Metrics(calls, trainer, this);
+    saving = new Saving(sync(), trainer, this);
     replicas.broadcast();
   }
 
@@ -219,8 +264,7 @@ public final class DataParallel extends TrainingListenerAdapter {
     epochHasEnded = false;
     statisticsAveraged = false;
     saving.onBatch();
-    double factor = meet(data.getBatch().getSize(), true);
-    replicas.average(factor, trainedChanged);
+    average(data.getBatch().getSize(), true);
   }
 
   /**
@@ -269,9 +313,9 @@ public final class DataParallel extends TrainingListenerAdapter {
       Replicas last = replicas;
       replicas = null;
       try {
-        last.close();
+        Resources.closeAll(last, calls);
       } catch (GradientSyncException e) { // rank 0's model is still to be saved
-        log.warn("training ends without the other ranks: rank={}", sync.rank(), e);
+        log.warn("training ends without the other ranks: rank={}", sync().rank(), e);
       }
     }
   }
@@ -293,18 +337,29 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * Exchanges what the ranks have for the next step.
+   * Averages the gradients of the next step.
    *
-   * @return the factor for this rank's gradients before their average; NaN if no rank has rows
+   * @param rows of this rank's batch
+   * @return false if no rank has rows, and there is no step
    */
-  private double meet(int rows, boolean mayHaveMore) {
+  private boolean average(int rows, boolean mayHaveMore) {
     step[0] = rows;
     step[1] = mayHaveMore ? 1 : 0;
     step[2] = replicas.haveChanged() ? 1 : 0;
-    sync.communicator().allReduce(stepBuffer, ReduceOp.SUM);
+    calls.run(
+        step,
+        replicas::gradients,
+        () -> {
+          sync().communicator().allReduce(stepBuffer, ReduceOp.SUM);
+          if (step[0] > 0) {
+            replicas.average(rows * sync().size() / step[0], step[2] > 0);
+          }
+        });
     moreBatches = step[1] > 0;
-    trainedChanged = step[2] > 0;
-    return rows * sync.size() / step[0];
+    if (step[0] > 0) {
+      replicas.stepIsDone();
+    }
+    return step[0] > 0;
   }
 
   /**
@@ -316,9 +371,7 @@ public final class DataParallel extends TrainingListenerAdapter {
   private boolean takePart(Trainer trainer) {
     boolean took = false;
     while (moreBatches) {
-      double factor = meet(0, false);
-      if (!Double.isNaN(factor)) {
-        replicas.average(factor, trainedChanged);
+      if (average(0, false)) {
         trainer.step();
         took = true;
         statisticsAveraged = false;

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.function.BiFunction;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -35,6 +36,11 @@ final class GpuGradients extends Gradients {
   @Override
   void average() {
     sync.grouped(() -> buffers.forEach(sync::average)); // small ones in one call
+  }
+
+  @Override
+  void await() {
+    ((BackendDevice) sync.device()).await(buffers.get(0)); // all are on one stream
   }
 
   /** After it, no rank works in another's gradients any more. */

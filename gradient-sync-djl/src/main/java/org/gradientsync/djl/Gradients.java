@@ -102,6 +102,9 @@ abstract class Gradients implements AutoCloseable {
 
   abstract void average();
 
+  /** Waits until they are averaged, or throws that a rank is lost. */
+  void await() {}
+
   @Override
   public abstract void close();
 }

@@ -9,7 +9,6 @@ import java.nio.DoubleBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 
 /**
@@ -24,7 +23,7 @@ final class Metrics {
     EvaluatorTrainingListener.TRAIN_EPOCH, EvaluatorTrainingListener.VALIDATE_EPOCH
   };
 
-  private final GradientSync sync;
+  private final ElasticCalls calls;
   private final Trainer trainer;
   private final DataParallel owner;
   private final List<RankEvaluator> evaluators = new ArrayList<>();
@@ -32,8 +31,8 @@ final class Metrics {
   private float[] values;
   private boolean readBefore;
 
-  Metrics(GradientSync sync, Trainer trainer, DataParallel owner) {
-    this.sync = sync;
+  Metrics(ElasticCalls calls, Trainer trainer, DataParallel owner) {
+    this.calls = calls;
     this.trainer = trainer;
     this.owner = owner;
     trainer
@@ -80,7 +79,10 @@ final class Metrics {
       }
       evaluator.resetSums();
     }
-    sync.communicator().allReduce(DoubleBuffer.wrap(sums), ReduceOp.SUM);
+    calls.run(
+        sums,
+        List::of,
+        () -> calls.sync().communicator().allReduce(DoubleBuffer.wrap(sums), ReduceOp.SUM));
     values = new float[sums.length / 2];
     for (int i = 0; i < values.length; i++) {
       values[i] =

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
+import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -26,11 +27,14 @@ import org.gradientsync.core.backend.LayoutCheck;
  * This rank's copy of the model: its parameters begin as rank 0's, and its gradients are averaged.
  */
 final class Replicas implements AutoCloseable {
-  private final GradientSync sync;
+  private final ElasticCalls calls;
   private final Trainer trainer;
   private List<Named> parameters; // null before the first step
-  private List<Integer> trained = List.of();
-  private Gradients gradients;
+  private List<Integer> trained = List.of(); // in the last step
+  private List<Integer> trainedNow = List.of();
+  private List<Integer> touched = List.of(); // whose gradients these are:
+  private List<NDArray> arrays = List.of();
+  private Gradients gradients; // null until the ranks' next step, and if nothing is trained
 
   /** A parameter, and its name in the model. */
   private record Named(String name, Parameter parameter) {
@@ -46,10 +50,17 @@ final class Replicas implements AutoCloseable {
           + array.getShape()
           + (parameter.requiresGradient() ? ", trained" : ", not trained");
     }
+
+    /** A running mean or variance. */
+    boolean isStatistic() {
+      Parameter.Type type = parameter.getType();
+      return parameter.isInitialized()
+          && (type == Parameter.Type.RUNNING_MEAN || type == Parameter.Type.RUNNING_VAR);
+    }
   }
 
-  Replicas(GradientSync sync, Trainer trainer) {
-    this.sync = sync;
+  Replicas(ElasticCalls calls, Trainer trainer) {
+    this.calls = calls;
     this.trainer = trainer;
   }
 
@@ -92,21 +103,19 @@ final class Replicas implements AutoCloseable {
    * @return whether there are any
    */
   boolean averageStatistics() {
-    boolean any = false;
-    for (Named named : parameters()) {
-      Parameter.Type type = named.parameter().getType();
-      if ((type == Parameter.Type.RUNNING_MEAN || type == Parameter.Type.RUNNING_VAR)
-          && named.parameter().isInitialized()) {
-        average(named, named.parameter().getArray());
-        any = true;
-      }
+    List<Named> all = parameters().stream().filter(Named::isStatistic).toList();
+    List<NDArray> values = all.stream().map(named -> named.parameter().getArray()).toList();
+    if (!all.isEmpty()) {
+      calls.run(new double[0], () -> values, () -> all.forEach(this::average));
     }
-    return any;
+    return !all.isEmpty();
   }
 
-  private void average(Named named, NDArray array) {
+  private void average(Named named) {
+    NDArray array = named.parameter().getArray();
     DataType type = HostCopy.gradientTypeOf(named.name(), array);
     ByteBuffer elements = HostCopy.read(named.name(), array);
+    GradientSync sync = calls.sync();
     try (DeviceBuffer buffer = sync.allocate(type, array.size()).named(named.name())) {
       buffer.copyFrom(elements);
       sync.average(buffer);
@@ -122,6 +131,7 @@ final class Replicas implements AutoCloseable {
       type = DataType.INT32;
       elements = padded(elements, type.sizeInBytes());
     }
+    GradientSync sync = calls.sync();
     try (DeviceBuffer buffer =
         sync.allocate(type, elements.capacity() / type.sizeInBytes()).named(named.name())) {
       buffer.copyFrom(elements);
@@ -136,47 +146,57 @@ final class Replicas implements AutoCloseable {
     return ByteBuffer.wrap(Arrays.copyOf(elements.array(), bytes)).order(elements.order());
   }
 
-  /** Whether this rank trains other parameters than in its last step. Not collective. */
+  /** Looks whether this rank trains other parameters than in its last step. Not collective. */
   boolean haveChanged() {
-    return parameters == null || !trainedNow().equals(trained);
+    boolean isFirst = parameters == null;
+    if (isFirst) {
+      parameters = parameters();
+    }
+    trainedNow =
+        IntStream.range(0, parameters.size())
+            .filter(i -> parameters.get(i).parameter().requiresGradient())
+            .boxed()
+            .toList();
+    return isFirst || !trainedNow.equals(trained);
   }
 
-  private List<Integer> trainedNow() {
-    return IntStream.range(0, parameters.size())
-        .filter(i -> parameters.get(i).parameter().requiresGradient())
-        .boxed()
-        .toList();
+  /** The gradients of the parameters that this rank trains now. Not collective. */
+  List<NDArray> gradients() {
+    if (!touched.equals(trainedNow)) {
+      touched = trainedNow;
+      arrays = touchGradients();
+    }
+    return arrays;
   }
 
   /**
-   * Averages the gradients. Collective.
+   * Averages the gradients. Collective, and may be repeated until {@link #stepIsDone}.
    *
    * @param factor what this rank's are multiplied with before
    * @param changed whether {@link #haveChanged} was true on any rank
    */
   void average(double factor, boolean changed) {
-    if (changed) {
-      chooseTrained();
+    if (changed) { // at first, and when parameters were frozen or thawed
+      LayoutCheck.requireSame(
+          calls.sync().communicator(),
+          parameters.stream().map(Named::name).toList(),
+          parameters.stream().map(Named::text).toList());
+      requireSameValues(trainedNow.stream().filter(i -> !trained.contains(i)).toList());
+      close();
+    }
+    if (gradients == null && !trainedNow.isEmpty()) {
+      gradients = Gradients.of(calls.sync(), names(trainedNow), gradients());
     }
     if (gradients != null) {
       gradients.average(factor);
+      if (calls.isElastic()) {
+        gradients.await();
+      }
     }
   }
 
-  /** At first, and when parameters were frozen or thawed. */
-  private void chooseTrained() {
-    if (parameters == null) {
-      parameters = parameters();
-    }
-    LayoutCheck.requireSame(
-        sync.communicator(),
-        parameters.stream().map(Named::name).toList(),
-        parameters.stream().map(Named::text).toList());
-    List<Integer> now = trainedNow();
-    requireSameValues(now.stream().filter(i -> !trained.contains(i)).toList());
-    close();
-    trained = now;
-    gradients = now.isEmpty() ? null : Gradients.of(sync, names(now), touchGradients());
+  void stepIsDone() {
+    trained = trainedNow;
   }
 
   private List<String> names(List<Integer> some) {
@@ -191,7 +211,7 @@ final class Replicas implements AutoCloseable {
     List<NDArray> found = new ArrayList<>();
     try (NDManager scratch = trainer.getManager().newSubManager();
         GradientCollector collector = trainer.newGradientCollector()) {
-      for (int i : trained) {
+      for (int i : touched) {
         NDArray array = parameters.get(i).parameter().getArray();
         try (NDArray sum = array.sum();
             NDArray zero = sum.mul(0)) {
@@ -214,25 +234,26 @@ final class Replicas implements AutoCloseable {
       least[i] = sum.getValue();
     }
     long[] most = least.clone();
-    sync.communicator().allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
-    sync.communicator().allReduce(LongBuffer.wrap(most), ReduceOp.MAX);
+    Communicator ranks = calls.sync().communicator();
+    ranks.allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
+    ranks.allReduce(LongBuffer.wrap(most), ReduceOp.MAX);
     for (int i = 0; i < least.length; i++) {
       if (least[i] != most[i]) {
         throw new IllegalStateException(
             "the ranks have begun with different values of a parameter: parameter="
                 + parameters.get(some.get(i)).name()
                 + ", rank="
-                + sync.rank()
+                + ranks.rank()
                 + "; initialize the model before newTrainer, or do not change it after");
       }
     }
   }
 
+  /** Ends what belongs to the sync. The next step begins it again. */
   @Override
   public void close() {
     Gradients last = gradients;
     gradients = null;
-    trained = List.of();
     if (last != null) {
       last.close();
     }

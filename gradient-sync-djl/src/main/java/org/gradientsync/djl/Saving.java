@@ -23,16 +23,30 @@ final class Saving {
   private final List<SaveModelTrainingListener> before = new ArrayList<>();
   private final List<SaveModelTrainingListener> after = new ArrayList<>();
   private final Map<SaveModelTrainingListener, Integer> early = new LinkedHashMap<>(); // of rank 0
-  private final boolean saves;
+  private final Map<SaveModelTrainingListener, Integer> own = new LinkedHashMap<>(); // of others
+  private boolean saves;
 
   Saving(GradientSync sync, Trainer trainer, DataParallel owner) {
     saves = sync.rank() == 0;
     boolean[] passed = {false};
     trainer.notifyListeners(listener -> find(listener, owner, passed));
     if (!saves) {
+      before.forEach(listener -> own.put(listener, listener.getCheckpoint()));
+      after.forEach(listener -> own.put(listener, listener.getCheckpoint()));
       set(before, NEVER);
       set(after, NEVER);
     }
+  }
+
+  /** During an epoch: this rank saves from now on if it has become rank 0. */
+  void follow(GradientSync sync) {
+    if (saves || sync.rank() != 0) {
+      return;
+    }
+    saves = true;
+    set(before, NEVER);
+    before.forEach(listener -> early.put(listener, own.get(listener)));
+    after.forEach(listener -> listener.setCheckpoint(own.get(listener)));
   }
 
   private void find(TrainingListener listener, DataParallel owner, boolean[] passed) {

@@ -10,6 +10,8 @@
  * org.gradientsync.djl.Gradients} a way to average: {@link org.gradientsync.djl.GpuGradients} where
  * they are, {@link org.gradientsync.djl.HostGradients} after moving them into the buckets, and
  * {@link org.gradientsync.djl.CopiedGradients} through a copy. {@link org.gradientsync.djl.Metrics}
- * and {@link org.gradientsync.djl.Saving} are for what only one rank should print and write.
+ * and {@link org.gradientsync.djl.Saving} are for what only one rank should print and write. {@link
+ * org.gradientsync.djl.ElasticCalls} makes all calls that need other ranks, and goes on without
+ * those that are lost.
  */
 package org.gradientsync.djl;

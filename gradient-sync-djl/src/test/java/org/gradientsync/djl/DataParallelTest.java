@@ -336,7 +336,7 @@ class DataParallelTest {
           try (Model model = Model.newInstance("model", Device.cpu())) {
             model.setBlock(holder(model, sync.rank() == 0 ? first : second));
             try (Trainer trainer = new RankTrainer(model, Training.config(Device.cpu()));
-                Replicas replicas = new Replicas(sync, trainer)) {
+                Replicas replicas = new Replicas(new ElasticCalls(sync), trainer)) {
               String found =
                   assertThrows(
                           MismatchedCallException.class,

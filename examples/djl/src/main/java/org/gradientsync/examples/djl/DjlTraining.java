@@ -19,6 +19,7 @@ import ai.djl.training.dataset.RandomAccessDataset;
 import ai.djl.training.evaluator.Accuracy;
 import ai.djl.training.listener.SaveModelTrainingListener;
 import ai.djl.training.listener.TrainingListener;
+import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.training.loss.Loss;
 import java.nio.file.Path;
 import java.util.List;
@@ -67,6 +68,11 @@ public final class DjlTraining implements Callable<Integer> {
       description = "Images of a batch of all ranks (default: ${DEFAULT-VALUE}).")
   private int batch;
 
+  @Option(
+      names = "--elastic",
+      description = "Go on when ranks are lost, over TCP; they do not join again.")
+  private boolean elastic;
+
   @Option(names = "--save", description = "A folder to save the model in.")
   private Path folder;
 
@@ -85,7 +91,7 @@ public final class DjlTraining implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
-    try (GradientSync sync = GradientSync.create()) {
+    try (GradientSync sync = GradientSync.builder().elastic(elastic).create()) {
       if (batch < sync.size()) {
         throw new ParameterException(
             spec.commandLine(), "--batch must be at least the number of ranks: --batch " + batch);
@@ -94,7 +100,8 @@ public final class DjlTraining implements Callable<Integer> {
       try (Model model = Model.newInstance("digits", device)) {
         model.getNDManager().getEngine().setRandomSeed(1 + sync.rank()); // rank 0's weights win
         model.setBlock(network());
-        try (Trainer trainer = model.newTrainer(config(sync, device))) {
+        DataParallel ranks = DataParallel.with(sync).elastic(elastic);
+        try (Trainer trainer = model.newTrainer(config(ranks, device))) {
           trainer.setMetrics(new Metrics());
           trainer.initialize(new Shape(1, 1, Digits.SIDE, Digits.SIDE));
           NDManager manager = trainer.getManager();
@@ -103,7 +110,7 @@ public final class DjlTraining implements Callable<Integer> {
           RandomAccessDataset test = Digits.rows(manager, rows / 5, ownBatch, 2);
           EasyTrain.fit(
               trainer, epochs, DataParallel.part(sync, training), DataParallel.part(sync, test));
-          return sync.rank() > 0 || report(sync, trainer) ? 0 : 1;
+          return ranks.sync().rank() > 0 || report(ranks.sync(), trainer) ? 0 : 1;
         }
       }
     }
@@ -120,32 +127,43 @@ public final class DjlTraining implements Callable<Integer> {
         .add(Linear.builder().setUnits(Digits.CLASSES).build());
   }
 
-  private DefaultTrainingConfig config(GradientSync sync, Device device) {
+  private DefaultTrainingConfig config(DataParallel ranks, Device device) {
     DefaultTrainingConfig config =
         new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
             .addEvaluator(new Accuracy())
             .optDevices(new Device[] {device})
             .addTrainingListeners(TrainingListener.Defaults.basic())
-            .addTrainingListeners(DataParallel.with(sync));
+            .addTrainingListeners(ranks)
+            .addTrainingListeners(
+                new TrainingListenerAdapter() {
+                  @Override
+                  public void onEpoch(Trainer trainer) {
+                    if (ranks.sync().rank() == 0) {
+                      reportEpoch(trainer);
+                    }
+                  }
+                });
     if (folder != null) {
       config.addTrainingListeners(new SaveModelTrainingListener(folder.toString()));
     }
     return config;
   }
 
-  private static boolean report(GradientSync sync, Trainer trainer) {
+  private static void reportEpoch(Trainer trainer) {
     List<Metric> losses = trainer.getMetrics().getMetric("train_epoch_SoftmaxCrossEntropyLoss");
     List<Metric> tests = trainer.getMetrics().getMetric("validate_epoch_SoftmaxCrossEntropyLoss");
+    int last = losses.size() - 1;
+    System.out.printf(
+        Locale.ROOT,
+        "Epoch %d, Loss: %.7f, Test loss: %.7f%n",
+        losses.size(),
+        losses.get(last).getValue(),
+        tests.get(last).getValue());
+  }
+
+  private static boolean report(GradientSync sync, Trainer trainer) {
     double accuracy = trainer.getTrainingResult().getValidateEvaluation("Accuracy");
     System.out.printf(Locale.ROOT, "Ranks: %d, reducer %s%n", sync.size(), sync.reducer());
-    for (int i = 0; i < losses.size(); i++) {
-      System.out.printf(
-          Locale.ROOT,
-          "Epoch %d, Loss: %.7f, Test loss: %.7f%n",
-          i + 1,
-          losses.get(i).getValue(),
-          tests.get(i).getValue());
-    }
     System.out.printf(
         Locale.ROOT,
         "%s %.1f %% of the test images are recognized.%n",

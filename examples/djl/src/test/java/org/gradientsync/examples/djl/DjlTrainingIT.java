@@ -4,9 +4,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.gradientsync.examples.Run;
@@ -16,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** The program through its launch script, alone and under mpirun. */
+/** The program through its launch script, alone, under mpirun, and over TCP. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class DjlTrainingIT {
   /** Relative. The same rows, whose float32 gradients are added up in another order. */
@@ -63,6 +68,71 @@ class DjlTrainingIT {
   void batchesSmallerThanTheRanksAreRefused() throws Exception {
     Run run = Script.alone(PROGRAM).run(folder, "--batch=0").exits(2);
     assertTrue(run.err().contains("--batch must be"), run::toString);
+  }
+
+  @Test
+  void theOthersGoOnWhenRankZeroIsKilled() throws Exception {
+    List<Process> ranks = new ArrayList<>();
+    try {
+      int port = freePort();
+      for (int rank = 0; rank < 3; rank++) {
+        ranks.add(start(rank, port));
+      }
+      while (!Files.readString(log(0)).contains("Epoch 1,")) {
+        assertTrue(ranks.get(0).isAlive(), () -> "rank 0 has ended: " + logs());
+        Thread.sleep(5);
+      }
+      ranks.get(0).destroyForcibly();
+      for (int rank = 1; rank < 3; rank++) {
+        assertTrue(ranks.get(rank).waitFor(2, TimeUnit.MINUTES), this::logs);
+        assertEquals(0, ranks.get(rank).exitValue(), this::logs);
+      }
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+    assertTrue(Files.readString(log(1)).contains("Ranks: 2, "), this::logs);
+    assertTrue(Files.readString(log(1)).contains("[PASS] "), this::logs);
+    assertEquals(List.of("digits-0003.params"), names(folder.resolve("models")));
+  }
+
+  /** Over TCP, which lets the others live. */
+  private Process start(int rank, int port) throws IOException {
+    ProcessBuilder builder =
+        new ProcessBuilder(PROGRAM.toString(), "--elastic", "--rows=1500", "--save=models")
+            .directory(folder.toFile())
+            .redirectErrorStream(true)
+            .redirectOutput(log(rank).toFile());
+    Map<String, String> variables = builder.environment();
+    variables.put("JAVA_HOME", System.getProperty("java.home"));
+    variables.put("JAVA_OPTS", "-XX:TieredStopAtLevel=1");
+    variables.put("RANK", Integer.toString(rank));
+    variables.put("WORLD_SIZE", "3");
+    variables.put("MASTER_ADDR", "127.0.0.1");
+    variables.put("MASTER_PORT", Integer.toString(port));
+    variables.put("GRADIENTSYNC_SECRET", "of the test");
+    return builder.start();
+  }
+
+  private Path log(int rank) {
+    return folder.resolve("log-" + rank);
+  }
+
+  private String logs() {
+    StringBuilder all = new StringBuilder();
+    try {
+      for (int rank = 0; rank < 3; rank++) {
+        all.append("\n== ").append(rank).append('\n').append(Files.readString(log(rank)));
+      }
+    } catch (IOException e) {
+      all.append(e);
+    }
+    return all.toString();
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    }
   }
 
   private static List<Double> losses(Run run) {
