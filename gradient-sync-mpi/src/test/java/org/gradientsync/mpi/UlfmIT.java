@@ -16,7 +16,15 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * How ranks go on without others under an mpirun that lets them live. The variable
- * GRADIENTSYNC_TEST_ULFM has the folder of an Open MPI 5, above {@code bin} and {@code lib}.
+ * GRADIENTSYNC_TEST_ULFM has the folder of an Open MPI 5, above {@code bin} and {@code lib}: /usr
+ * on Debian 13, or where its sources were installed.
+ *
+ * <pre>
+ * ./configure --prefix=/opt/openmpi-5 --with-ft=ulfm --with-pmix=internal --with-prrte=internal \
+ *     --with-libevent=internal --with-hwloc=internal --disable-mpi-fortran --disable-oshmem \
+ *     --disable-sphinx --disable-io-romio --without-ucx --without-ofi CFLAGS=-O1
+ * make -j3 install
+ * </pre>
  */
 @Tag("ulfm") // script/test leaves it out where there is none
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
