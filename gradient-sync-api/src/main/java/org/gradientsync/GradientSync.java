@@ -581,13 +581,13 @@ public abstract class GradientSync implements AutoCloseable {
    * meanwhile, or right afterwards, is left out by another call on the new sync.
    *
    * <p>From then on each rank ends by itself: a rank that ends no longer ends the others, nor waits
-   * for them.
+   * for them, except that under {@code mpirun} each process waits at its end.
    *
    * @return a sync that the caller closes; closing it closes the device
    * @throws IllegalStateException if this sync is closed
    * @throws RankLostException if the others have gone on without this rank, or too few have come
-   * @throws UnavailableException if this kind of job ends with its first lost rank, as under {@code
-   *     mpirun}: it works over TCP and as threads
+   * @throws UnavailableException if this kind of job ends with its first lost rank: it works over
+   *     TCP, as threads, and under Open MPI 5's {@code mpirun --with-ft ulfm}
    */
   public abstract GradientSync survivors();
 

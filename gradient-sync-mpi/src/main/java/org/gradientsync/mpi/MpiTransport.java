@@ -1,6 +1,7 @@
 package org.gradientsync.mpi;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Optional;
 import org.gradientsync.mpi.binding.MpiJob;
 import org.gradientsync.spi.JobProcess;
@@ -60,6 +61,11 @@ final class MpiTransport implements Transport {
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
     return mpi.receiver(memory, peer, tag);
+  }
+
+  @Override
+  public void goOnWithout(List<Integer> lost) {
+    mpi.goOnWithout(lost);
   }
 
   @Override

@@ -83,6 +83,14 @@ public interface MpiCalls {
   MpiComm world();
 
   /**
+   * Whether the other ranks live when one has died. Only after {@link #initialize}.
+   *
+   * @return false if MPI ends the job, or this class cannot reach the functions for it
+   * @throws MpiFailure if MPI fails
+   */
+  boolean letsOthersLive() throws MpiFailure;
+
+  /**
    * Finalizes MPI. Blocks until every rank does.
    *
    * @throws MpiFailure if MPI fails

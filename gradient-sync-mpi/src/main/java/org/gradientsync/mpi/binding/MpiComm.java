@@ -1,6 +1,7 @@
 package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
+import java.util.BitSet;
 import org.gradientsync.spi.Transport;
 
 /** A communicator of MPI, as far as a job needs it. All memory is that of direct buffers. */
@@ -95,6 +96,15 @@ public interface MpiComm {
    * @throws MpiFailure if MPI fails
    */
   MpiRequest receiver(ByteBuffer memory, int peer, int tag) throws MpiFailure;
+
+  /**
+   * Acknowledges the ranks that have died, so that receives from any rank go on. Only if {@link
+   * MpiCalls#letsOthersLive}.
+   *
+   * @return all ranks that MPI knows to have died
+   * @throws MpiFailure if MPI fails
+   */
+  BitSet acknowledgeLosses() throws MpiFailure;
 
   /**
    * Ends all ranks.

@@ -2,6 +2,7 @@ package org.gradientsync.mpi.binding;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.IntPredicate;
@@ -36,6 +37,9 @@ public final class MpiJob implements JobProcess {
   private final boolean owner;
   private final RankPlace[] places;
   private final boolean[] visible; // ranks whose processes can be seen from here
+  private final LostRanks lost;
+  private final LastWords lastWords;
+  private volatile boolean finished; // without MPI_Finalize
   private MpiRequest end; // a barrier for the end of all ranks, or null
 
   /**
@@ -54,6 +58,8 @@ public final class MpiJob implements JobProcess {
     this.places = places;
     rank = world.rank();
     size = world.size();
+    lost = new LostRanks(world, mpi.letsOthersLive());
+    lastWords = new LastWords(this);
     int different = Arrays.mismatch(nodes, ofMpi);
     misplaced = different < 0 ? size : different;
     visible = new boolean[size];
@@ -77,10 +83,29 @@ public final class MpiJob implements JobProcess {
    * Whether a rank is alive. Does not communicate.
    *
    * @param peer a rank
-   * @return false if it runs on this node and has ended
+   * @return false if it runs on this node and has ended, or MPI has reported its death
    */
   public boolean isAlive(int peer) {
-    return !visible[peer] || places[peer].isAlive();
+    return !lost.has(peer) && (!visible[peer] || places[peer].isAlive());
+  }
+
+  /**
+   * Lets this rank go on without others, and end without ending the job. Can be called again.
+   *
+   * @param without ranks of the job
+   * @throws UnavailableException if MPI ends the job with its first lost rank
+   */
+  public void goOnWithout(List<Integer> without) {
+    if (!lost.letOthersLive()) {
+      throw new UnavailableException(
+          "this MPI ends the job with its first lost rank: launcher=mpi, rank="
+              + rank
+              + ", library="
+              + version()
+              + "; start the job with Open MPI 5's mpirun --with-ft ulfm, and"
+              + " gradientsync.mpi.binding=direct, or with gradient-sync run --launcher tcp");
+    }
+    lastWords.goOnWithout(without);
   }
 
   /**
@@ -218,7 +243,7 @@ public final class MpiJob implements JobProcess {
     synchronized (LOCK) {
       try {
         MpiRequest request = world.sender(memory, peer, tag);
-        return new MpiMessage(LOCK, mpi, request, memory, peer, true);
+        return new MpiMessage(LOCK, mpi, lost, request, memory, peer, true);
       } catch (MpiFailure e) {
         throw failed("sendInit", e);
       }
@@ -237,7 +262,7 @@ public final class MpiJob implements JobProcess {
     synchronized (LOCK) {
       try {
         MpiRequest request = world.receiver(memory, peer, tag);
-        return new MpiMessage(LOCK, mpi, request, memory, peer, false);
+        return new MpiMessage(LOCK, mpi, lost, request, memory, peer, false);
       } catch (MpiFailure e) {
         throw failed("recvInit", e);
       }
@@ -248,7 +273,7 @@ public final class MpiJob implements JobProcess {
   public boolean isFinished() {
     synchronized (LOCK) {
       try {
-        return mpi.isFinalized();
+        return finished || mpi.isFinalized();
       } catch (MpiFailure e) {
         throw failed("finalized", e);
       }
@@ -257,6 +282,9 @@ public final class MpiJob implements JobProcess {
 
   @Override
   public boolean haveAllCome() {
+    if (lost.letOthersLive()) {
+      return isFinished() || lastWords.haveAllCome();
+    }
     synchronized (LOCK) {
       try {
         if (mpi.isFinalized()) {
@@ -288,6 +316,13 @@ public final class MpiJob implements JobProcess {
 
   @Override
   public void finish() {
+    if (lastWords.isAlone()) {
+      while (!haveAllCome()) {
+        MpiStart.pause();
+      }
+      finished = true;
+      return;
+    }
     synchronized (LOCK) {
       try {
         if (!mpi.isFinalized()) {
@@ -312,6 +347,9 @@ public final class MpiJob implements JobProcess {
 
   @Override
   public void abort(int code) {
+    if (lastWords.isAlone()) {
+      Runtime.getRuntime().halt(code); // the others may be well without this rank
+    }
     synchronized (LOCK) {
       try {
         if (!mpi.isFinalized()) {

@@ -3,6 +3,7 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import org.gradientsync.RankLostException;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
@@ -19,17 +20,26 @@ public final class MpiMessage implements Message {
 
   private final Object lock;
   private final MpiCalls mpi;
+  private final LostRanks lost;
   private final MpiRequest request;
   private final ByteBuffer memory; // MPI uses it, so it must stay reachable as long as the request
   private final int peer;
   private final boolean sends;
   private boolean active;
+  private boolean broken; // the peer has died, and MPI has freed the request
   private boolean closed;
 
   MpiMessage(
-      Object lock, MpiCalls mpi, MpiRequest request, ByteBuffer memory, int peer, boolean sends) {
+      Object lock,
+      MpiCalls mpi,
+      LostRanks lost,
+      MpiRequest request,
+      ByteBuffer memory,
+      int peer,
+      boolean sends) {
     this.lock = lock;
     this.mpi = mpi;
+    this.lost = lost;
     this.request = request;
     this.memory = memory;
     this.peer = peer;
@@ -46,8 +56,10 @@ public final class MpiMessage implements Message {
         throw new IllegalStateException("message has been started already: peer=" + peer);
       }
       try {
-        request.start();
-        active = true;
+        if (!broken) { // otherwise the test throws
+          request.start();
+          active = true;
+        }
       } catch (MpiFailure e) {
         throw MpiJob.failed("start", e);
       }
@@ -56,18 +68,34 @@ public final class MpiMessage implements Message {
 
   @Override
   public boolean test() {
-    if (!active) {
+    if (!active && !broken) {
       return true;
     }
     synchronized (lock) {
       try {
-        active = active && !request.test();
+        advance();
+        if (broken) {
+          throw new RankLostException("MPI reports the death of rank " + peer + " of the job");
+        }
         return !active;
       } catch (MpiFailure e) {
         active = false;
         String other = peer == Transport.ANY_RANK ? "any rank" : "rank " + peer;
         throw MpiJob.failed((sends ? "send to " : "receive from ") + other, e);
       }
+    }
+  }
+
+  /** Tests an active request, and takes note if its peer has died. */
+  private void advance() throws MpiFailure {
+    try {
+      active = active && !request.test();
+    } catch (MpiFailure e) {
+      if (!lost.caused(e)) {
+        throw e;
+      }
+      broken = LostRanks.isOver(e);
+      active = !broken;
     }
   }
 
@@ -86,9 +114,11 @@ public final class MpiMessage implements Message {
           request.cancel(); // does nothing if the other rank's message has arrived
         }
         for (int i = 0; i < LAST_TESTS && active; i++) {
-          active = !request.test();
+          advance();
         }
-        request.free();
+        if (!broken) {
+          request.free();
+        }
         if (active) {
           UNFINISHED.add(memory); // all messages have the same lock
         }

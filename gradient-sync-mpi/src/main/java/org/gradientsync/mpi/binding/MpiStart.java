@@ -228,7 +228,7 @@ final class MpiStart {
     seen = alive;
   }
 
-  private static void pause() {
+  static void pause() {
     try {
       Thread.sleep(1);
     } catch (InterruptedException e) {

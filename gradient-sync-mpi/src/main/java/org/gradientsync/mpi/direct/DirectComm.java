@@ -1,6 +1,7 @@
 package org.gradientsync.mpi.direct;
 
 import java.nio.ByteBuffer;
+import java.util.BitSet;
 import org.gradientsync.mpi.binding.MpiComm;
 import org.gradientsync.mpi.binding.MpiFailure;
 import org.gradientsync.mpi.binding.MpiRequest;
@@ -139,6 +140,11 @@ final class DirectComm implements MpiComm {
     if (peer < 0 || peer >= size()) {
       throw new IllegalArgumentException("no such rank: peer=" + peer + ", size=" + size());
     }
+  }
+
+  @Override
+  public BitSet acknowledgeLosses() throws MpiFailure {
+    return Ulfm.acknowledge(comm, size());
   }
 
   @Override

@@ -40,6 +40,7 @@ public final class DirectMpi implements MpiCalls {
     NativeLibrary loaded = NativeLibrary.getInstance(library);
     Native.register(Functions.class, loaded);
     RequestCalls.use(loaded);
+    Ulfm.use(loaded);
     NativeBlock text = NativeBlock.of(TEXT_BYTES);
     NativeBlock length = NativeBlock.of(Integer.BYTES);
     Functions.MPI_Get_library_version(text.address(), length.address());
@@ -131,6 +132,11 @@ public final class DirectMpi implements MpiCalls {
   @Override
   public MpiComm world() {
     return new DirectComm(abi, abi.world());
+  }
+
+  @Override
+  public boolean letsOthersLive() throws MpiFailure {
+    return Ulfm.isOn(abi);
   }
 
   @Override

@@ -26,7 +26,7 @@ final class LibrarySearch {
   private static final Set<String> HYDRA = Set.of("mpiexec.hydra", "hydra_pmi_proxy");
 
   private static final Set<String> OTHER_LAUNCHERS =
-      Set.of("orterun", "orted", "prterun", "prted", "mpirun", "mpiexec");
+      Set.of("orterun", "orted", "prterun", "prte", "prted", "mpirun", "mpiexec");
 
   private final Map<String, String> environment;
   private final List<Path> programs;

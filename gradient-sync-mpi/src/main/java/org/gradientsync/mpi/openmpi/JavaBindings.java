@@ -94,6 +94,11 @@ public final class JavaBindings implements MpiCalls {
   }
 
   @Override
+  public boolean letsOthersLive() {
+    return false; // the bindings lack the functions
+  }
+
+  @Override
   public void finish() throws MpiFailure {
     run(MPI::Finalize);
   }

@@ -1,6 +1,7 @@
 package org.gradientsync.mpi.openmpi;
 
 import java.nio.ByteBuffer;
+import java.util.BitSet;
 import mpi.Comm;
 import mpi.Info;
 import mpi.Intracomm;
@@ -78,6 +79,11 @@ final class JavaComm implements MpiComm {
     int sender = peer == Transport.ANY_RANK ? MPI.ANY_SOURCE : peer;
     return new JavaRequest(
         JavaBindings.call(() -> comm.recvInit(memory, memory.capacity(), MPI.BYTE, sender, tag)));
+  }
+
+  @Override
+  public BitSet acknowledgeLosses() {
+    throw new UnsupportedOperationException("MPI ends the job");
   }
 
   @Override

@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests where a libmpi is looked for, and which one. */
 class LibrarySearchTest {
@@ -36,9 +38,10 @@ class LibrarySearchTest {
     assertEquals("MPICH", search(slurm, List.of(proxy), "").launcher());
   }
 
-  @Test
-  void theLaunchersInstallationComesFirst() throws Exception {
-    Path launcher = file("a/bin/orterun");
+  @ParameterizedTest
+  @ValueSource(strings = {"orterun", "prte"})
+  void theLaunchersInstallationComesFirst(String program) throws Exception {
+    Path launcher = file("a/bin/" + program);
     Path own = file("a/lib/libmpi.so.40");
     file("a/lib/libmpi.so.12"); // of another kind
     Path named = file("b/libmpi.so.40");
