@@ -39,22 +39,41 @@ class ElasticMlpIT {
   @ParameterizedTest
   @CsvSource({"0, adam, --overlap", "1, adam, --sharded", "2, sgd, --no-overlap"})
   void aKilledRankJoinsAgain(int rank, String optimizer, String option) throws Exception {
-    runAndKill(rank, false, Script.alone(TOOL), List.of(), option, "--optimizer=" + optimizer)
+    String[] options = {"--steps=3000", option, "--optimizer=" + optimizer};
+    requireBack(runAndKill(rank, false, Script.alone(TOOL), List.of(), options))
         .complains("rank " + rank + " was lost (exit code 137, signal 9); it is started again");
   }
 
   @Test
   void theRanksOfALostHostJoinOnAnother() throws Exception {
-    Path ssh = Files.createDirectory(folder.resolve("bin")).resolve("ssh");
-    Files.writeString(
-        ssh,
-        "#!/bin/sh\nwhile [ $1 != node1 ] && [ $1 != node2 ]; do shift; done\nshift\n"
-            + "exec sh -c \"$*\"\n");
-    assertTrue(ssh.toFile().setExecutable(true));
-    Script tool = Script.alone(TOOL).set("PATH", ssh.getParent() + ":" + System.getenv("PATH"));
-    List<String> launch = List.of("--hosts=node1:2,node2:1", "--master=127.0.0.1:" + freePort());
-    runAndKill(2, true, tool, launch, "--overlap")
+    requireBack(loseHost("", "--steps=3000"))
         .complains("host node2 was lost; its ranks are started on node1 to join the others");
+  }
+
+  @Test
+  void theOthersGoOnIfTheRanksOfALostHostCannotBeStarted() throws Exception {
+    loseHost("[ $(wc -l <connections) -lt 3 ] || exit 255\n", "--steps=300")
+        .complains("no host, or no connection to it any more: host=node1, exit code of ssh=255")
+        .printsLike("\\[\\d] Ranks at the end: 2, changes: 1");
+  }
+
+  /**
+   * Kills the only rank of the second host, and what has started it.
+   *
+   * @param ssh what an ssh does before it connects
+   */
+  private Run loseHost(String ssh, String steps) throws Exception {
+    Path program = Files.createDirectory(folder.resolve("bin")).resolve("ssh");
+    Files.writeString(
+        program,
+        "#!/bin/sh\nwhile [ $1 != node1 ] && [ $1 != node2 ]; do shift; done\nshift\n"
+            + "echo one >>connections\n"
+            + ssh
+            + "exec sh -c \"$*\"\n");
+    assertTrue(program.toFile().setExecutable(true));
+    Script tool = Script.alone(TOOL).set("PATH", program.getParent() + ":" + System.getenv("PATH"));
+    List<String> launch = List.of("--hosts=node1:2,node2:1", "--master=127.0.0.1:" + freePort());
+    return runAndKill(2, true, tool, launch, steps, "--overlap");
   }
 
   private static int freePort() throws IOException {
@@ -68,9 +87,13 @@ class ElasticMlpIT {
       throws Exception {
     CompletableFuture<Void> killer = CompletableFuture.runAsync(() -> kill(rank, host));
     List<String> all = new ArrayList<>(List.of(options));
-    all.addAll(List.of("--steps=3000", "--checkpoint=file", "--checkpoint-every=10"));
+    all.addAll(List.of("--checkpoint=file", "--checkpoint-every=10"));
     Run run = run(tool, launch, PacedMlp.class, all.toArray(String[]::new));
     killer.get();
+    return run;
+  }
+
+  private static Run requireBack(Run run) {
     return run.printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 2")
         .printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 3")
         .printsLike("\\[\\d] Ranks at the end: 3, changes: 2");

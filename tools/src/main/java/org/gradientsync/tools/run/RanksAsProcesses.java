@@ -40,7 +40,10 @@ public final class RanksAsProcesses {
 
   private static final String JOIN = "GRADIENTSYNC_JOIN";
   private static final String WAITING = "GRADIENTSYNC_WAITING";
-  private static final int MOST_LOSSES = 5; // of one rank, each soon after its start
+
+  /** The losses of one rank, each soon after its start, after which it is not started again. */
+  static final int MOST_LOSSES = 5;
+
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
@@ -194,7 +197,7 @@ public final class RanksAsProcesses {
     int[] losses = new int[localSize]; // each soon after a start
     boolean hasBegun = joins;
     long lastDone = System.nanoTime();
-    int result = 0;
+    int result = joins ? ExitCode.RANK_LOST : 0;
     for (int running = localSize; running > 0; running--) {
       Process process = ended.take();
       int code = process.exitValue();

@@ -33,23 +33,27 @@ public final class RanksOverSsh {
   private static final int PORTS = 12_000; // below those that systems give to connections
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before
   private static final long PATIENCE_SECONDS = 15;
-  private static final int SSH_FAILED = 255;
+
+  /** The exit code of ssh if it cannot connect, or not any more. */
+  static final int SSH_FAILED = 255;
+
   private static final int CANNOT_RUN = 3;
-  private static final int SIGNALS = 128;
-  private static final int TERMINATED = SIGNALS + 15;
+  private static final int TERMINATED = 128 + 15;
 
   /** A host, the ssh to it, and the ranks that it runs. */
   private static final class Node {
     private final String host;
     private final int first;
     private final int count;
+    private final boolean joins;
     private final Process ssh;
     private volatile boolean started; // its ranks may run
 
-    Node(String host, int first, int count, Process ssh) {
+    Node(String host, int first, int count, boolean joins, Process ssh) {
       this.host = host;
       this.first = first;
       this.count = count;
+      this.joins = joins;
       this.ssh = ssh;
     }
   }
@@ -184,19 +188,28 @@ public final class RanksOverSsh {
     return failure;
   }
 
-  /** Waits until all have ended. Returns the code of the last that was not lost. */
+  /**
+   * Waits until all have ended. Returns the code of the last that was not lost, and whose ranks did
+   * not come too late to join.
+   */
   private int awaitElastic(BlockingQueue<Node> ended) throws InterruptedException {
     int result = SSH_FAILED;
+    int[] losses = new int[size]; // of the hosts with a first rank
     for (int running = hosts.size(); running > 0; running--) {
       Node node = ended.take();
       int code = codeOf(node);
-      boolean lost = code == SSH_FAILED || code > SIGNALS && code != TERMINATED;
-      if (!node.started) {
+      if (!node.started && !node.joins) {
         return code; // it has never been there
       }
-      if (!lost || ending) {
-        result = code;
-      } else if (replace(node, ended)) {
+      boolean lost =
+          code == SSH_FAILED
+              || code != TERMINATED && code != ExitCode.RANK_LOST && ExitCode.tellsOfLostRank(code);
+      boolean cameTooLate = node.joins && code == ExitCode.RANK_LOST;
+      result = lost && !ending || cameTooLate ? result : code;
+      if (lost
+          && !ending
+          && ++losses[node.first] <= RanksAsProcesses.MOST_LOSSES
+          && replace(node, ended)) {
         running++;
       }
     }
@@ -215,8 +228,12 @@ public final class RanksOverSsh {
             .min(Map.Entry.comparingByValue())
             .map(Map.Entry::getKey)
             .orElse("");
-    if (next.isEmpty() || lost.host.equals(hosts.keySet().iterator().next())) {
-      say(what + "; its ranks are not started again: ranks join at the first host");
+    if (next.isEmpty()) {
+      say(what + ", and no other host runs ranks");
+      return false;
+    }
+    if (lost.host.equals(hosts.keySet().iterator().next())) {
+      say(what + "; its ranks are not started again, because ranks join at the first host");
       return false;
     }
     say(what + "; its ranks are started on " + next + " to join the others");
@@ -264,18 +281,13 @@ public final class RanksOverSsh {
     words.addAll(command);
     String line = words.stream().map(RanksOverSsh::quoted).collect(Collectors.joining(" "));
     String folder = Path.of("").toAbsolutePath().toString();
-    Process ssh =
-        new ProcessBuilder(
-                "ssh",
-                "-T",
-                "-o",
-                "BatchMode=yes",
-                "-o",
-                elastic ? "ServerAliveInterval=5" : "ServerAliveInterval=0", // three times
-                host,
-                "cd " + quoted(folder) + " && exec " + line)
-            .start();
-    Node node = new Node(host, first, count, ssh);
+    List<String> remote = new ArrayList<>(List.of("ssh", "-T", "-o", "BatchMode=yes"));
+    if (elastic) {
+      remote.addAll(List.of("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"));
+    }
+    remote.addAll(List.of(host, "cd " + quoted(folder) + " && exec " + line));
+    Process ssh = new ProcessBuilder(remote).start();
+    Node node = new Node(host, first, count, joins, ssh);
     synchronized (nodes) {
       nodes.add(node);
     }
@@ -304,7 +316,7 @@ public final class RanksOverSsh {
               try (BufferedReader lines =
                   new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
                 for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                  if (line.equals(RemoteNode.STARTED)) {
+                  if (line.endsWith(RemoteNode.STARTED)) { // behind what a login script prints
                     node.started = true;
                     continue;
                   }

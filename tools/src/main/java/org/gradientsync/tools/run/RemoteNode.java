@@ -49,7 +49,8 @@ public final class RemoteNode {
     Thread watch = new Thread(() -> follow(in, ranks), "launcher");
     watch.setDaemon(true);
     watch.start();
-    System.exit(ranks.run());
+    int code = ranks.run();
+    System.exit(code == RanksOverSsh.SSH_FAILED ? 1 : code);
   }
 
   private static void follow(BufferedReader in, RanksAsProcesses ranks) {

@@ -334,7 +334,7 @@ public final class RunCommand implements Callable<Integer> {
     boolean ofMpi = launcher != null && !launcher.equals(TCP);
     if (threads || hostFile != null || ofMpi) {
       throw ToolException.badUse(
-          "--min-np is for processes without MPI, as MPI ends a job with its first lost rank: give"
+          "--min-np is for processes without MPI, which can be started again and join: give"
               + " --launcher tcp, and --hosts in place of a file of hosts");
     }
   }

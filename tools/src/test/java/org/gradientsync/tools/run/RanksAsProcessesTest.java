@@ -20,6 +20,11 @@ class RanksAsProcessesTest {
   }
 
   private int run(int size, int first, int localSize, String script) throws Exception {
+    return run(size, first, localSize, false, script);
+  }
+
+  private int run(int size, int first, int localSize, boolean joins, String script)
+      throws Exception {
     String begin =
         "cd '"
             + folder
@@ -31,7 +36,7 @@ class RanksAsProcessesTest {
             localSize,
             "127.0.0.1:1",
             true,
-            false,
+            joins,
             Map.of(),
             List.of("sh", "-c", begin + script))
         .run();
@@ -47,6 +52,12 @@ class RanksAsProcessesTest {
         "if mkdir first-$RANK; then kill -9 $$; fi; [ -z \"$GRADIENTSYNC_JOIN\" ] || exit 9; begin";
     assertEquals(0, run(2, script));
     assertTrue(has("first-0") && has("first-1"));
+  }
+
+  /** On a host to which the ranks of a lost one have come. */
+  @Test
+  void ranksThatJoinAndMeetNobodySayThatRanksAreLost() throws Exception {
+    assertEquals(75, run(3, 2, 1, true, "[ -n \"$GRADIENTSYNC_JOIN\" ] || exit 9; exit 75"));
   }
 
   @Test
