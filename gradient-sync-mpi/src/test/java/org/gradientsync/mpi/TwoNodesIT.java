@@ -53,7 +53,7 @@ class TwoNodesIT {
             TwoLevelDeadlockContract.class));
   }
 
-  /** Nodes with equally many ranks have roads of their own. */
+  /** On nodes with equally many ranks. Optimized, as orders of memory accesses matter. */
   @TestFactory
   DynamicNode collectivesHoldOnEqualNodes() throws IOException, InterruptedException {
     Path ofEqual = Files.createDirectory(folder.resolve("equal"));
@@ -62,7 +62,7 @@ class TwoNodesIT {
         4,
         2 * Mpirun.SECONDS,
         TwoNodes.environment(ofEqual, 2),
-        List.of(),
+        List.of(Mpirun.OPTIMIZED),
         List.of(TwoLevelCollectivesContract.class));
   }
 

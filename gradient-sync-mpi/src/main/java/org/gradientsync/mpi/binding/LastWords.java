@@ -3,6 +3,7 @@ package org.gradientsync.mpi.binding;
 import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.spi.Transport;
@@ -67,6 +68,14 @@ final class LastWords {
     return all || isLeft && !goesOn;
   }
 
+  /** The ranks that live and have not come, after {@link #haveAllCome}. */
+  synchronized List<Integer> awaited() {
+    return IntStream.range(0, words.length)
+        .filter(peer -> words[peer] != null && !ended.get(peer) && job.isAlive(peer))
+        .boxed()
+        .toList();
+  }
+
   private void tell(int peer, byte word) {
     try (MpiMessage message = job.sender(HostBuffers.allocate(1).put(0, word), peer, TAG)) {
       message.start();
@@ -76,12 +85,8 @@ final class LastWords {
   private boolean hasCome(int peer) {
     try {
       if (!ended.get(peer) && receives[peer].test()) {
-        if (words[peer].get(0) == END) {
-          ended.set(peer);
-        } else {
-          isLeft = true;
-          receives[peer].start();
-        }
+        isLeft |= words[peer].get(0) == GO_WITHOUT_YOU; // and sends no other word
+        ended.set(peer);
       }
     } catch (RankLostException e) {
       // it is not alive

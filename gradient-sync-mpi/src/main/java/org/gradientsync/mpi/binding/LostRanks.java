@@ -30,13 +30,14 @@ final class LostRanks {
     return dead.get(peer);
   }
 
-  /** Whether the reason of a message's error is that ranks have died. Takes note of them. */
-  boolean caused(MpiFailure e) throws MpiFailure {
-    boolean caused = othersLive && (e.errorClass() == FAILED || e.errorClass() == PENDING);
-    if (caused) {
-      dead = world.acknowledgeLosses();
-    }
-    return caused;
+  /** Whether the reason of a message's error is that ranks have died. */
+  boolean caused(MpiFailure e) {
+    return othersLive && (e.errorClass() == FAILED || e.errorClass() == PENDING);
+  }
+
+  /** Takes note of the ranks that have died, so that messages from any other rank go on. */
+  void acknowledge() throws MpiFailure {
+    dead = world.acknowledgeLosses();
   }
 
   /** Whether a message with this error has ended; otherwise it goes on, from any other rank. */

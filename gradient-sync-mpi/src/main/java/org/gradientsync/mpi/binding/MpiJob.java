@@ -8,13 +8,18 @@ import java.util.Optional;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.RankPlace;
+import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.spi.JobProcess;
+import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A job of MPI, and this process as one of its ranks.
@@ -24,6 +29,9 @@ import org.gradientsync.spi.Transport;
  * no other thread needs the lock, and {@link #finish}, after which none does.
  */
 public final class MpiJob implements JobProcess {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+  private static final long LATE_NANOS = Settings.DEFAULT_LATE.toNanos();
+
   private static final Object LOCK = new Object();
   private static MpiStart starting;
   private static volatile Runnable beforeFinalize = () -> {};
@@ -236,7 +244,7 @@ public final class MpiJob implements JobProcess {
    *
    * @param memory the buffer
    * @param peer the rank to send to
-   * @param tag from 0 to 2^23 - 1
+   * @param tag from 0 to {@link Transport#MAX_TAG}, or that of {@link LastWords}
    * @return a message that the caller closes
    */
   public MpiMessage sender(ByteBuffer memory, int peer, int tag) {
@@ -255,7 +263,7 @@ public final class MpiJob implements JobProcess {
    *
    * @param memory the buffer
    * @param peer the rank to receive from, or {@link Transport#ANY_RANK}
-   * @param tag from 0 to 2^23 - 1
+   * @param tag from 0 to {@link Transport#MAX_TAG}, or that of {@link LastWords}
    * @return a message that the caller closes
    */
   public MpiMessage receiver(ByteBuffer memory, int peer, int tag) {
@@ -317,8 +325,18 @@ public final class MpiJob implements JobProcess {
   @Override
   public void finish() {
     if (lastWords.isAlone()) {
+      WaitClock time = new WaitClock();
+      boolean warned = false;
       while (!haveAllCome()) {
         MpiStart.pause();
+        if (!warned && time.look() > LATE_NANOS) {
+          warned = true;
+          log.warn(
+              "rank {} has come to its end, and waits for ranks {}, without which mpirun may end"
+                  + " the job",
+              rank,
+              lastWords.awaited());
+        }
       }
       finished = true;
       return;

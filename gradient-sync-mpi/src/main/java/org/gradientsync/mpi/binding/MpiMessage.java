@@ -96,6 +96,7 @@ public final class MpiMessage implements Message {
       }
       broken = LostRanks.isOver(e);
       active = !broken;
+      lost.acknowledge();
     }
   }
 

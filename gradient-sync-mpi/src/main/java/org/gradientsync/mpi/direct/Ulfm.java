@@ -42,24 +42,31 @@ final class Ulfm {
     NativeBlock handles = NativeBlock.of(2 * Long.BYTES);
     long dead = handles.address();
     long all = dead + Long.BYTES;
-    call("MPIX_Comm_failure_ack", comm);
-    call(PROBE, comm, dead);
-    call("MPI_Comm_group", comm, all);
     NativeBlock count = NativeBlock.of(Integer.BYTES);
-    call("MPI_Group_size", handles.bytes().getLong(0), count.address());
-    int number = count.bytes().getInt(0);
     NativeBlock own = NativeBlock.of(size * Integer.BYTES);
     NativeBlock ranks = NativeBlock.of(size * Integer.BYTES);
-    own.bytes().asIntBuffer().put(IntStream.range(0, number).toArray());
-    call(
-        "MPI_Group_translate_ranks",
-        handles.bytes().getLong(0),
-        number,
-        own.address(),
-        handles.bytes().getLong(Long.BYTES),
-        ranks.address());
-    call("MPI_Group_free", dead);
-    call("MPI_Group_free", all);
+    call("MPIX_Comm_failure_ack", comm);
+    call(PROBE, comm, dead);
+    int number;
+    try {
+      call("MPI_Comm_group", comm, all);
+      try {
+        call("MPI_Group_size", handles.bytes().getLong(0), count.address());
+        number = count.bytes().getInt(0);
+        own.bytes().asIntBuffer().put(IntStream.range(0, number).toArray());
+        call(
+            "MPI_Group_translate_ranks",
+            handles.bytes().getLong(0),
+            number,
+            own.address(),
+            handles.bytes().getLong(Long.BYTES),
+            ranks.address());
+      } finally {
+        call("MPI_Group_free", all);
+      }
+    } finally {
+      call("MPI_Group_free", dead);
+    }
     BitSet found = new BitSet();
     for (int i = 0; i < number; i++) {
       found.set(ranks.bytes().getInt(i * Integer.BYTES));
