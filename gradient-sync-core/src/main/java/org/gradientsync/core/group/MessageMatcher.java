@@ -1,7 +1,9 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
@@ -33,7 +35,7 @@ final class MessageMatcher implements AutoCloseable {
   private final Link[] sending;
   private final Link[] receiving;
   private final List<Link> links = new ArrayList<>(); // of the round that meets
-  private List<CollectiveCall> spare = new ArrayList<>(); // null while it is in use
+  private final Deque<List<CollectiveCall>> spare = new ArrayDeque<>(); // one for each depth
 
   /** The calls that this rank and a peer exchange for messages in one direction. */
   private record Link(
@@ -93,8 +95,7 @@ final class MessageMatcher implements AutoCloseable {
       Consumer<List<CollectiveCall>> body,
       BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame) {
     MismatchedCallException failure = null;
-    List<CollectiveCall> round = spare != null ? spare : new ArrayList<>();
-    spare = null;
+    List<CollectiveCall> round = spare.isEmpty() ? new ArrayList<>() : spare.pop();
     try {
       int left = messages.size();
       for (int number = 0; left > 0; number++) {
@@ -105,7 +106,7 @@ final class MessageMatcher implements AutoCloseable {
         frame.accept(round, body);
       }
     } finally {
-      spare = round;
+      spare.push(round);
     }
     if (failure != null) {
       throw failure;

@@ -1,9 +1,9 @@
 package org.gradientsync.core.collectives.messages;
 
 /**
- * How the elements of a buffer are divided for an all-reduce: each rank owns one contiguous shard,
- * and each shard is processed in chunks. This depends only on its arguments, so all ranks compute
- * the same.
+ * How the elements of a buffer are divided among ranks: each rank owns one contiguous shard, and
+ * each shard is processed in chunks. This depends only on its arguments, so all ranks compute the
+ * same.
  *
  * @param count the number of elements
  * @param ranks the number of shards

@@ -22,9 +22,9 @@ import org.gradientsync.spi.Resources;
  * within a node.
  *
  * <p>The buffer is divided into as many shards as the smallest node has ranks. On each node, the
- * rank with the shard's number carries it: it adds the contributions of its node, in place in their
- * memory, and exchanges messages with the carriers of other nodes. It publishes the results piece
- * by piece, and the other ranks of its node copy them from its buffer.
+ * rank with the shard's number carries it: it exchanges messages with the carriers of other nodes,
+ * and in a reduction adds the contributions of its node, in place in their memory. What the other
+ * ranks of its node need it publishes piece by piece, and they copy it from its buffer.
  */
 abstract class CarrierPlan implements Message {
   final ProcessGroup group;

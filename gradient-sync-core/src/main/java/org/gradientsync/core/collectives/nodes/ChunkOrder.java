@@ -5,7 +5,7 @@ import java.util.stream.IntStream;
 import org.gradientsync.SumOrder;
 
 /**
- * In which order a node handles the chunks of a running sum ({@link RunningSumPlan}).
+ * In which order a node handles the chunks of a running sum ({@link SumPlan}).
  *
  * <p>With {@link SumOrder#RANKS}, all sums begin on the first node, and chunks are handled one
  * after the other. With {@link SumOrder#ANY}, chunk c begins on node c % nodes. Chunks then pass a

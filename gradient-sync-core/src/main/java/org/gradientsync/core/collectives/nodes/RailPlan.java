@@ -13,7 +13,7 @@ import org.gradientsync.spi.Message;
 /**
  * A collective over several nodes with equally many ranks, in which each rank exchanges messages
  * only with the ranks that have its number on the other nodes. In each turn it sends one to a node
- * and receives one from another; in every M-th turn, on M nodes, it stays on its own.
+ * and receives one from another; in every M-th turn, on M nodes, its block is for its own node.
  */
 abstract class RailPlan extends CarrierPlan {
   private static final int MIN_WINDOW = 8;
@@ -114,6 +114,6 @@ abstract class RailPlan extends CarrierPlan {
 
   @Override
   final int awaitedReceiver() {
-    return carrier(target(Math.min(sent, turns - 1))); // all have been taken since
+    return carrier(target(Math.min(sent, turns - 1)));
   }
 }

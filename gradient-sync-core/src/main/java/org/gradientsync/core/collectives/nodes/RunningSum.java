@@ -5,8 +5,7 @@ import java.util.Arrays;
 /**
  * The order of the steps in which a rank takes the chunks of its shard's running sum from the node
  * before, adds its own node's contributions, passes the sums on to the next node, and returns the
- * results. Only decides and counts: {@link RunningSumPlan} takes the steps, with its buffers and
- * messages.
+ * results. Only decides and counts: {@link SumPlan} takes the steps, with its buffers and messages.
  */
 final class RunningSum {
   /** What happens to a chunk. Each step begins at once; what it begins may take time. */

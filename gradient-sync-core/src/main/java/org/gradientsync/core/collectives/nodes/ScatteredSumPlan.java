@@ -62,7 +62,7 @@ final class ScatteredSumPlan extends SumPlan {
 
   /** How many elements of results on their way a plan needs. */
   static long roundedCount(SumOrder order, int nodes, Shards shards) {
-    return slots(order, nodes) * shards.chunk();
+    return order == SumOrder.ANY ? 0 : slots(order, nodes) * shards.chunk();
   }
 
   /** The node whose block a chunk is of: a sum in any order begins on the node after it. */
@@ -76,8 +76,10 @@ final class ScatteredSumPlan extends SumPlan {
     long length = shards.length(rail, chunk / nodes);
     long place = first - shards.first(rail, 0);
     boolean isOwn = owner == layout.node();
-    DeviceBuffer result =
-        isOwn ? out.slice(place, length) : rounded.slice(chunk % slots * shards.chunk(), length);
+    DeviceBuffer result = isOwn ? out.slice(place, length) : null;
+    if (order.isLast(chunk) && !isOwn) {
+      result = rounded.slice(chunk % slots * shards.chunk(), length);
+    }
     prepare(chunk, owner * shards.count() + first, length, result);
     if (order.isLast(chunk) && !isOwn) {
       sendCompleted(chunk, message(result, carrier(owner), Channel.GATHER, true));

@@ -101,7 +101,9 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     }
   }
 
-  /** Whether a call takes its roads between nodes; the same on all ranks whose calls match. */
+  /**
+   * Whether a call has a plan of its own between nodes; the same on all ranks whose calls match.
+   */
   private boolean isForNodes(CollectiveCall call) {
     if (call.kind() == Kind.ALL_REDUCE) {
       return call.in().count() > 0 && way(call.in()) != Way.CALLS;
