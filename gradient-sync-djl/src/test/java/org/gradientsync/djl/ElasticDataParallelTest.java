@@ -318,7 +318,7 @@ class ElasticDataParallelTest {
   }
 
   @Test
-  void anUndisturbedTrainingIsPlain() {
+  void withoutALossTheBitsAreThoseOfATrainingThatIsNotElastic() {
     requireLeft(undisturbed(Map.of()), 0, 1, 2);
   }
 
