@@ -3,13 +3,8 @@ package org.gradientsync.core.collectives.nodes;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /**
  * An all-gather over several nodes with equally many ranks. Each rank sends its block to the ranks
@@ -24,16 +19,8 @@ final class AllGatherPlan extends RailPlan {
    * @param shards a node's blocks, in pieces
    * @param in this rank's block, which may be in its place in the output
    */
-  AllGatherPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
-      NodeBuffers.Mapped buffers,
-      Shards shards,
-      HostBuffer in) {
-    super(group, device, layout, mates, board, buffers, shards, shards.chunks() * layout.nodes());
+  AllGatherPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, HostBuffer in) {
+    super(ranks, buffers, shards, shards.chunks() * ranks.layout().nodes());
     own = new Copies[turns];
     for (int shard = 0; shard < shards.ranks(); shard++) {
       long[] first = new long[turns];

@@ -3,12 +3,7 @@ package org.gradientsync.core.collectives.nodes;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /**
  * An all-to-all of small blocks over several nodes with equally many ranks. For each other node, a
@@ -24,16 +19,12 @@ final class AllToAllPlan extends RailPlan {
    * @param scratch {@link #scratchCount} elements
    */
   AllToAllPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
+      TwoLevelRanks ranks,
       NodeBuffers.Mapped buffers,
       Shards shards,
       DeviceBuffer scratch,
       DeviceBuffer out) {
-    super(group, device, layout, mates, board, buffers, shards, layout.nodes());
+    super(ranks, buffers, shards, ranks.layout().nodes());
     collected = new Copies[turns];
     long row = shards.count();
     long block = shards.length(rail, 0);

@@ -5,13 +5,8 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /**
@@ -67,16 +62,8 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
    * @param shards a carrier's chunks are its columns
    * @param reductions the number of rounds of messages until the owners have the sums
    */
-  BlocksPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
-      NodeBuffers.Mapped buffers,
-      Shards shards,
-      int reductions) {
-    super(group, device, layout, mates, board, buffers, shards);
+  BlocksPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, int reductions) {
+    super(ranks, buffers, shards);
     this.reductions = reductions;
     nodes = layout.nodes();
     geometry = new HalvingRounds(nodes, layout.node());

@@ -46,24 +46,15 @@ abstract class CarrierPlan implements Message {
   private int waitedFor; // by the last wait
 
   /**
-   * @param mates the ranks of this node
-   * @param board where they publish what they have
    * @param buffers the buffers of this node's ranks
    * @param shards one for each carrier of a node
    */
-  CarrierPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
-      NodeBuffers.Mapped buffers,
-      Shards shards) {
-    this.group = group;
-    this.device = device;
-    this.layout = layout;
-    this.mates = mates;
-    this.board = board;
+  CarrierPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards) {
+    group = ranks.group();
+    device = ranks.device();
+    layout = ranks.layout();
+    mates = ranks.mates();
+    board = ranks.board();
     this.buffers = buffers;
     this.shards = shards;
     rail = layout.localRank();

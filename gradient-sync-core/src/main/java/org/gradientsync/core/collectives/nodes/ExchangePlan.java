@@ -4,12 +4,7 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /**
@@ -142,16 +137,12 @@ final class ExchangePlan extends BlocksPlan {
    * @param scratch {@link #scratchCount} elements of the buffer's type
    */
   ExchangePlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
+      TwoLevelRanks ranks,
       NodeBuffers.Mapped buffers,
       Shards shards,
       ExchangeRounds exchange,
       DeviceBuffer scratch) {
-    super(group, device, layout, mates, board, buffers, shards, exchange.count());
+    super(ranks, buffers, shards, exchange.count());
     this.exchange = exchange;
     columns = new Column[ownChunks()];
     for (int i = 0; i < columns.length; i++) {

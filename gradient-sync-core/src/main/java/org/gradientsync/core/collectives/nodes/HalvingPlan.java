@@ -5,12 +5,7 @@ import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /**
@@ -117,16 +112,8 @@ final class HalvingPlan extends BlocksPlan {
    *     columns
    */
   HalvingPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
-      NodeBuffers.Mapped buffers,
-      Shards shards,
-      DeviceBuffer scratch) {
-    super(
-        group, device, layout, mates, board, buffers, shards, HalvingRounds.count(layout.nodes()));
+      TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, DeviceBuffer scratch) {
+    super(ranks, buffers, shards, HalvingRounds.count(ranks.layout().nodes()));
     rounds = geometry.count();
     columns = new Column[ownChunks()];
     for (int i = 0; i < columns.length; i++) {

@@ -2,12 +2,7 @@ package org.gradientsync.core.collectives.nodes;
 
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /**
@@ -31,16 +26,8 @@ abstract class RailPlan extends CarrierPlan {
    * @param shards the blocks that a node's ranks carry, in pieces
    * @param turns a multiple of the number of nodes
    */
-  RailPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
-      NodeBuffers.Mapped buffers,
-      Shards shards,
-      int turns) {
-    super(group, device, layout, mates, board, buffers, shards);
+  RailPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, int turns) {
+    super(ranks, buffers, shards);
     nodes = layout.nodes();
     this.turns = turns;
     sends = new Message[turns];

@@ -4,13 +4,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /**
  * An all-reduce over several nodes by a running sum, whose result returns from node to node.
@@ -21,25 +16,12 @@ import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
  */
 final class RunningSumPlan extends SumPlan {
   RunningSumPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
+      TwoLevelRanks ranks,
       SumOrder sumOrder,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
       NodeBuffers.Mapped buffers,
       Shards shards,
       DeviceBuffer scratch) {
-    super(
-        group,
-        device,
-        layout,
-        sumOrder,
-        mates,
-        board,
-        buffers,
-        shards,
-        shards.chunksOf(layout.localRank()));
+    super(ranks, sumOrder, buffers, shards, shards.chunksOf(ranks.layout().localRank()));
     int nodes = layout.nodes();
     for (int shard = 0; shard < shards.ranks(); shard++) {
       divide(shard, new ChunkOrder(shards.chunksOf(shard), nodes, layout.node(), sumOrder));

@@ -4,13 +4,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 
 /**
  * A reduce-scatter over several nodes with equally many ranks, by a running sum whose results go
@@ -31,27 +26,14 @@ final class ScatteredSumPlan extends SumPlan {
    * @param rounded for results on their way, {@link #roundedCount} elements of the buffers' type
    */
   ScatteredSumPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
+      TwoLevelRanks ranks,
       SumOrder sumOrder,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
       NodeBuffers.Mapped buffers,
       Shards shards,
       DeviceBuffer scratch,
       DeviceBuffer rounded,
       DeviceBuffer out) {
-    super(
-        group,
-        device,
-        layout,
-        sumOrder,
-        mates,
-        board,
-        buffers,
-        shards,
-        shards.chunks() * layout.nodes());
+    super(ranks, sumOrder, buffers, shards, shards.chunks() * ranks.layout().nodes());
     nodes = layout.nodes();
     lastNode = carrier(nodes - 1);
     for (int chunk = 0; chunk < chunks; chunk++) {

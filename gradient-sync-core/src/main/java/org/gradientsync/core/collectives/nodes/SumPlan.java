@@ -4,13 +4,8 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
-import org.gradientsync.core.group.ProcessGroup;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /**
@@ -47,16 +42,12 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
    * @param chunks the number of chunks that this rank carries
    */
   SumPlan(
-      ProcessGroup group,
-      HostDevice device,
-      NodeLayout layout,
+      TwoLevelRanks ranks,
       SumOrder sumOrder,
-      NodeMates mates,
-      SharedMemoryRendezvous board,
       NodeBuffers.Mapped buffers,
       Shards shards,
       int chunks) {
-    super(group, device, layout, mates, board, buffers, shards);
+    super(ranks, buffers, shards);
     int nodes = layout.nodes();
     this.chunks = chunks;
     order = chunks > 0 ? new ChunkOrder(chunks, nodes, layout.node(), sumOrder) : null;

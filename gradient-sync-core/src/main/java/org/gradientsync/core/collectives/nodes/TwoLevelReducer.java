@@ -23,7 +23,6 @@ import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.NodesRendezvous;
-import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
@@ -49,7 +48,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final NodeLayout layout;
   private final int carriers; // of each node
   private final boolean even; // whether all ranks carry
-  private final NodeMates mates;
+  private final TwoLevelRanks ranks;
   private final NodeBuffers buffers;
   private final PlanCache<CarrierPlan> plans;
   private final Consumer<CollectiveCall> reduce = this::reduce;
@@ -79,7 +78,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     even = carriers == layout.most();
     this.order = order;
     this.sizes = sizes;
-    mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
+    NodeMates mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
+    ranks = new TwoLevelRanks(group, device, layout, mates, rendezvous.node());
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     plans = new PlanCache<>(group);
   }
@@ -143,7 +143,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw mates.broken(shared(call), e);
+      throw ranks.mates().broken(shared(call), e);
     }
   }
 
@@ -173,21 +173,19 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     int mateCount = layout.ranksOf(layout.node()).size();
     HostBuffer own = shared(call);
     NodeBuffers.Mapped mapped = buffers.map(own, own.type(), own.count(), mateCount);
-    SharedMemoryRendezvous board = rendezvous.node();
     long block = call.blockCount(group.size());
     int element = own.type().sizeInBytes();
     return switch (call.kind()) {
       case ALL_GATHER -> {
         Shards pieces = sizes.pieces(block, element, carriers);
         HostBuffer in = (HostBuffer) call.in();
-        yield new AllGatherPlan(group, device, layout, mates, board, mapped, pieces, in);
+        yield new AllGatherPlan(ranks, mapped, pieces, in);
       }
       case ALL_TO_ALL -> {
         Shards blocks = new Shards(block * carriers, carriers, Shards.WHOLE);
         long count = AllToAllPlan.scratchCount(layout.nodes(), blocks);
         DeviceBuffer room = contributions(own.type(), count);
-        yield new AllToAllPlan(
-            group, device, layout, mates, board, mapped, blocks, room, call.out());
+        yield new AllToAllPlan(ranks, mapped, blocks, room, call.out());
       }
       case REDUCE_SCATTER -> scatteredSum(call, mapped);
       default -> allReduce(own, mapped);
@@ -200,12 +198,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     int nodes = layout.nodes();
     Shards chunks = sizes.scattered(order, nodes, call.out().count(), sum.sizeInBytes(), carriers);
     return new ScatteredSumPlan(
-        group,
-        device,
-        layout,
+        ranks,
         order,
-        mates,
-        rendezvous.node(),
         mapped,
         chunks,
         sums(sum),
@@ -220,21 +214,20 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   private CarrierPlan allReduce(HostBuffer own, NodeBuffers.Mapped mapped) {
-    SharedMemoryRendezvous board = rendezvous.node();
     DataType type = own.type().accumulator();
     int sum = type.sizeInBytes();
     if (way(own) == Way.HALVING) {
       Shards columns = sizes.columns(own.count(), sum, carriers);
       long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());
       DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum);
-      return new HalvingPlan(group, device, layout, mates, board, mapped, columns, room);
+      return new HalvingPlan(ranks, mapped, columns, room);
     }
     if (way(own) == Way.EXCHANGE) {
       return exchange(own, mapped);
     }
     Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
     DeviceBuffer room = sums(type);
-    return new RunningSumPlan(group, device, layout, order, mates, board, mapped, chunks, room);
+    return new RunningSumPlan(ranks, order, mapped, chunks, room);
   }
 
   private ExchangePlan exchange(HostBuffer own, NodeBuffers.Mapped mapped) {
@@ -243,8 +236,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         TwoLevelSizes.exchange(layout.nodes(), columns, own.type().sizeInBytes());
     long count = ExchangePlan.scratchCount(columns, rounds, layout.most());
     DeviceBuffer room = contributions(own.type(), count);
-    SharedMemoryRendezvous board = rendezvous.node();
-    return new ExchangePlan(group, device, layout, mates, board, mapped, columns, rounds, room);
+    return new ExchangePlan(ranks, mapped, columns, rounds, room);
   }
 
   /** Room for elements on their way in the buffer's type, which grows with the buffers. */

@@ -4,7 +4,8 @@
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelReducer} is for host memory. {@link
  * org.gradientsync.core.collectives.nodes.TwoLevelSizes} decide which algorithm a buffer takes.
  * {@link org.gradientsync.core.collectives.nodes.CarrierPlan} is what they have in common: each
- * rank of a node carries a shard.
+ * rank of a node carries a shard. {@link org.gradientsync.core.collectives.nodes.TwoLevelRanks} are
+ * these ranks.
  *
  * <p>A {@link org.gradientsync.core.collectives.nodes.RunningSum} says which rank adds what, and
  * when: each node adds its ranks' elements to the sum of the nodes before, in rank order, and
