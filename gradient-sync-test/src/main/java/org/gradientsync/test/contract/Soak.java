@@ -43,9 +43,9 @@ final class Soak implements AutoCloseable {
           new Parameter("d", DataType.FLOAT32, 1),
           new Parameter("e", DataType.FLOAT16, 2_222));
 
-  private final long seed;
   private static final int NOBODY = -1;
 
+  private final long seed;
   private final GradientSync base;
   private final int ranks;
   private final int rank;

@@ -35,7 +35,7 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   private static final int MAX_PIECES = 16; // of a gathered block
   private static final int MAX_PIECE_BYTES = 16 << 20;
   private static final int MOST_COLLECTED = 16 << 10; // then copying takes as long as messages
-  private static final double LINK = 12_500; // bytes a microsecond
+  private static final double LINK = 12_500; // bytes a microsecond, of the model
 
   /** The ways. */
   enum Way {
@@ -109,8 +109,9 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   }
 
   /**
-   * Whether a reduce-scatter passes running sums from node to node, which takes less time than
-   * contributions from each rank straight to the owners. A hop takes 6 microseconds, a message 1.
+   * Whether a reduce-scatter passes running sums from node to node, and not contributions from each
+   * rank straight to the owners: what takes less time by the model, in which a hop takes 6
+   * microseconds and a message 1.
    *
    * @param bytes the size of a rank's input
    * @param widening the size of an element's sum, divided by that of the element
