@@ -3,12 +3,13 @@
 
   python3 collectives.py --ranks 4 --json FILE [--collective all-reduce] [--max-bytes 1G] [--rounds 5] [--plain]
 
-COLLECTIVE is all-reduce, all-gather, reduce-scatter, broadcast or all-to-all. Float32 from 1 KB on, each size four times
+COLLECTIVE is all-reduce, all-gather, reduce-scatter, broadcast, all-to-all, or grouped: 64 all-reduces in one. Float32 from 1 KB on, each size four times
 the one before; it is that of the larger buffer. One process for each GPU. A figure is the time of one collective in
 microseconds on rank 0's GPU, the median of the rounds:
 
   nccl       torch.distributed with NCCL (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, broadcast,
-             all_to_all_single), AVG, in place but for the last
+             all_to_all_single; grouped: all_reduce in a coalescing manager), AVG, in place but for
+             all_to_all_single
   nccl-symm  the same, SUM, on memory registered as a symmetric window
   one-shot   torch.ops.symm_mem.one_shot_all_reduce, into other memory; up to 16 MB; all-reduce only
   two-shot   torch.ops.symm_mem.two_shot_all_reduce_, in place; all-reduce only
@@ -40,6 +41,7 @@ except ImportError as error:
     sys.exit(3)
 
 PER_GRAPH = 10
+GROUP = 64  # as in collectives-perf
 ONE_SHOT_LIMIT = 16 << 20
 TIMEOUT = datetime.timedelta(seconds=120)
 
@@ -55,7 +57,7 @@ def sizes(most, collective, ranks):
     size = 1 << 10
     while size <= most:
         part = size // 4 // ranks
-        yield size if collective in ("all-reduce", "broadcast") else (part & -4 or part or 1) * ranks * 4
+        yield size if collective in ("all-reduce", "broadcast", "grouped") else (part & -4 or part or 1) * ranks * 4
         size *= 4
 
 
@@ -143,6 +145,22 @@ class AllToAll(Nccl):
         self.x = self.out = None
 
 
+class Grouped(Nccl):
+    def __init__(self, size, device):
+        super().__init__(size, device)
+        self.device = device
+        self.parts = self.x.tensor_split(GROUP)
+
+    def call(self):
+        with dist.distributed_c10d._coalescing_manager(device=self.device):
+            for part in self.parts:
+                dist.all_reduce(part, op=self.op)
+        return self.x
+
+    def release(self):
+        self.x = self.parts = None
+
+
 class Symmetric:
     """What NCCL's rivals get that are on a symmetric window."""
 
@@ -188,6 +206,10 @@ class SymmetricAllToAll(Symmetric, AllToAll):
     pass
 
 
+class SymmetricGrouped(Symmetric, Grouped):
+    pass
+
+
 class OneShot(Nccl):
     def __init__(self, size, device):
         import torch.distributed._symmetric_memory as symm_mem
@@ -214,6 +236,7 @@ RIVALS = {
     "reduce-scatter": {"nccl": ReduceScatter, "nccl-symm": SymmetricReduceScatter},
     "broadcast": {"nccl": Broadcast, "nccl-symm": SymmetricBroadcast},
     "all-to-all": {"nccl": AllToAll, "nccl-symm": SymmetricAllToAll},
+    "grouped": {"nccl": Grouped, "nccl-symm": SymmetricGrouped},
 }
 
 

@@ -20,6 +20,7 @@ RIVALS = {
     "reduce-scatter": ("nccl", "nccl-symm"),
     "broadcast": ("nccl", "nccl-symm"),
     "all-to-all": ("nccl", "nccl-symm"),
+    "grouped": ("nccl", "nccl-symm"),
 }
 NONE = "-"
 
@@ -45,7 +46,7 @@ class Figures:
 
     def busbw(self, size):
         others = (self.ranks - 1) / self.ranks
-        crossings = {"all-reduce": 2 * others, "broadcast": 1}.get(self.collective, others)
+        crossings = {"all-reduce": 2 * others, "grouped": 2 * others, "broadcast": 1}.get(self.collective, others)
         return size / self.own[size] / 1e3 * crossings
 
 

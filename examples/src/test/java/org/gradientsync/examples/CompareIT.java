@@ -123,7 +123,7 @@ class CompareIT {
         .set("PATH", tools.toString())
         .run(folder, "--collective", "gather")
         .exits(2)
-        .complainsInOneLine("or all-to-all: --collective gather");
+        .complainsInOneLine("or grouped: --collective gather");
     Run help = Script.alone(script).set("PATH", tools.toString()).run(folder, "--help").exits(0);
     assertTrue(help.out().contains("--max-bytes"), help::toString);
     assertTrue(help.out().contains("--collective"), help::toString);

@@ -43,7 +43,8 @@ class CollectivesPerfTest {
     "broadcast,      4096, 1024, none,  0, 1",
     "reduce,         4096, 1024, avg,   0, 1",
     "all-to-all,     4096,  256, none, -1, 0.75",
-    "send-receive,   4096, 1024, none, -1, 1"
+    "send-receive,   4096, 1024, none, -1, 1",
+    "grouped,        4096, 1024, avg,  -1, 1.5"
   })
   void tableHasTheDefinitionsOfNcclTests(
       String name, String size, String count, String op, String root, double factor) {
@@ -296,7 +297,7 @@ class CollectivesPerfTest {
   void impossibleValuesAreBadUse() {
     Run.of(new CollectivesPerf(), "--local=2", "--collective=all-gather,gather")
         .exits(2)
-        .complainsInOneLine("send-receive: --collective gather.");
+        .complainsInOneLine("grouped: --collective gather.");
     Run.of(new CollectivesPerf(), "--local=2", "-t=INT32")
         .exits(2)
         .complainsInOneLine("average of integers is not defined");

@@ -15,18 +15,20 @@ import picocli.CommandLine.Option;
 @Command(
     name = "gradient-sync perf collectives",
     description = {
-      "Times all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all, and a message"
-          + " from each rank to the next one, with growing sizes. The tables are those of NVIDIA's"
-          + " nccl-tests, its columns, units and definitions included.",
+      "Times all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all, a message"
+          + " from each rank to the next one, and a group of 64 all-reduces, with growing sizes."
+          + " The tables are those of NVIDIA's nccl-tests, its columns, units and definitions"
+          + " included.",
       "",
-      "The size is that of the larger buffer, count the elements of one rank's part. algbw is size"
-          + " by time. busbw is algbw * 2(n-1)/n for all-reduce, algbw * (n-1)/n for all-gather,"
-          + " reduce-scatter and all-to-all, and algbw for the others, with n ranks.",
+      "The size is that of the larger buffer, or of a group's buffers together; count is the"
+          + " elements of one rank's part. algbw is size by time. busbw is algbw * 2(n-1)/n for"
+          + " all-reduce and grouped, algbw * (n-1)/n for all-gather, reduce-scatter and"
+          + " all-to-all, and algbw for the others, with n ranks.",
       "",
-      "All-reduce, broadcast and reduce are in place. Out-of-place means for them: the elements are"
-          + " first copied from another buffer, on the device; the time is that of both. All-to-all"
-          + " and send-receive are never in place. In send-receive the ranks take turns: those with"
-          + " even numbers send before they receive.",
+      "All-reduce, grouped, broadcast and reduce are in place. Out-of-place means for them: the"
+          + " elements are first copied from another buffer, on the device; the time is that of"
+          + " both. All-to-all and send-receive are never in place. In send-receive the ranks take"
+          + " turns: those with even numbers send before they receive.",
       "",
       "A time is the median of 5 rounds; that of a round is the mean over the ranks. In a"
           + " round the calls follow one another without waiting in between. It is taken by the"
@@ -41,7 +43,7 @@ public class CollectivesPerf extends PerfProgram {
       defaultValue = ALL,
       description =
           "all, or some of all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all,"
-              + " send-receive, with commas in between (default: ${DEFAULT-VALUE}).")
+              + " send-receive, grouped, with commas in between (default: ${DEFAULT-VALUE}).")
   private List<String> names;
 
   /**

@@ -14,10 +14,14 @@ enum PerfCollective {
   BROADCAST(Kind.BROADCAST),
   REDUCE(Kind.REDUCE),
   ALL_TO_ALL(Kind.ALL_TO_ALL),
-  SEND_RECEIVE(Kind.SEND);
+  SEND_RECEIVE(Kind.SEND),
+  GROUPED(Kind.ALL_REDUCE);
 
   /** The rank from which a broadcast goes, and to which a reduction goes. */
   static final int ROOT = 0;
+
+  /** The number of all-reduces that a grouped call has, unless there are fewer elements. */
+  static final int GROUP = 64;
 
   /** NCCL's tests let each rank's part begin at a multiple of this. */
   private static final int ALIGNMENT = 16;
@@ -55,7 +59,7 @@ enum PerfCollective {
   /** Returns the bandwidth of the busiest link, divided by the size over the time. */
   double busFactor(int ranks) {
     return switch (this) {
-      case ALL_REDUCE -> 2.0 * (ranks - 1) / ranks;
+      case ALL_REDUCE, GROUPED -> 2.0 * (ranks - 1) / ranks;
       case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> (double) (ranks - 1) / ranks;
       case BROADCAST, REDUCE, SEND_RECEIVE -> 1;
     };

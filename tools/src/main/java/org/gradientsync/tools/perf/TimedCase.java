@@ -11,6 +11,7 @@ import org.gradientsync.Stream;
 import org.gradientsync.cuda.CudaGraph;
 import org.gradientsync.cuda.CudaStream;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
  * A collective at one size, as {@link PerfProgram} measures it: single ones, or a CUDA graph of
@@ -35,6 +36,8 @@ class TimedCase implements AutoCloseable {
   private final DeviceBuffer out;
   private final Stream[] streams; // beside other work, two that alternate; otherwise none
   private final DeviceBuffer byTurns; // the output on the other stream, or null
+  private final Runnable reduceGroup = this::reduceGroup;
+  private final DeviceBuffer[] group; // parts of the output, for a grouped call
   private final Stream stream; // on which the time is taken
   private final Event start;
   private final Event end;
@@ -84,6 +87,7 @@ class TimedCase implements AutoCloseable {
       in = inputParts > outputParts ? larger : smaller;
       byTurns = null;
     }
+    group = collective == PerfCollective.GROUPED ? parts(out) : new DeviceBuffer[0];
     stream = device.streamOf(out);
     start = device.createEvent(true);
     end = device.createEvent(true);
@@ -113,6 +117,27 @@ class TimedCase implements AutoCloseable {
         sync.reduce(isRoot() ? out : in, setup.op(), PerfCollective.ROOT);
       }
       case SEND_RECEIVE -> passOn();
+      case GROUPED -> {
+        copyUnlessInPlace();
+        sync.grouped(reduceGroup);
+      }
+    }
+  }
+
+  private static DeviceBuffer[] parts(DeviceBuffer buffer) {
+    DeviceBuffer[] parts = new DeviceBuffer[(int) Math.min(PerfCollective.GROUP, buffer.count())];
+    long first = 0;
+    for (int i = 0; i < parts.length; i++) {
+      long end = (i + 1) * buffer.count() / parts.length;
+      parts[i] = buffer.slice(first, end - first);
+      first = end;
+    }
+    return parts;
+  }
+
+  private void reduceGroup() {
+    for (DeviceBuffer part : group) {
+      sync.allReduce(part, setup.op());
     }
   }
 
@@ -247,7 +272,7 @@ class TimedCase implements AutoCloseable {
   final long wrong() {
     stream.await();
     refill();
-    if (inPlace && collective.reduces() && collective != PerfCollective.ALL_REDUCE) {
+    if (inPlace && collective.reduces() && collective.kind() != Kind.ALL_REDUCE) {
       enqueue(); // a graph would reduce what it has reduced, together with what it has not
     } else {
       call();
@@ -273,7 +298,7 @@ class TimedCase implements AutoCloseable {
     long first = sync.rank() * count;
     int part = (int) (index / count);
     return switch (collective) {
-      case ALL_REDUCE -> numbers.reduced(index, inPlace ? inOneCall() : 1);
+      case ALL_REDUCE, GROUPED -> numbers.reduced(index, inPlace ? inOneCall() : 1);
       case ALL_GATHER -> numbers.bits(part, index % count);
       case ALL_TO_ALL -> numbers.bits(part, first + index % count);
       case REDUCE_SCATTER -> numbers.reduced(first + index, 1);
