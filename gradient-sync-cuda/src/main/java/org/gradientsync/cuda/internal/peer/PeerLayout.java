@@ -82,7 +82,7 @@ final class PeerLayout {
    */
   static int broadcastTile(long bytes, int ranks, int blocks) {
     long part = bytes / (ranks - 1);
-    return (int) Math.max(1, Math.min(4, part / blocks / 8192 / 6));
+    return (int) Math.max(1, Math.min(2, part / blocks / 8192 / 12));
   }
 
   /** The offset of an algorithm's staging in the mailbox. */

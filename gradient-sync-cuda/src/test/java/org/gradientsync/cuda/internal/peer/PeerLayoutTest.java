@@ -421,8 +421,9 @@ class PeerLayoutTest {
   @Test
   void aBroadcastGoesInSeveralTiles() {
     assertEquals(1, PeerLayout.broadcastTile(16 << 20, 4, 132));
-    assertEquals(3, PeerLayout.broadcastTile(64 << 20, 4, 132));
-    assertEquals(4, PeerLayout.broadcastTile(1L << 40, 2, 132));
+    assertEquals(1, PeerLayout.broadcastTile(64 << 20, 4, 132));
+    assertEquals(2, PeerLayout.broadcastTile(64 << 20, 3, 132));
+    assertEquals(2, PeerLayout.broadcastTile(1L << 40, 2, 132));
   }
 
   @Test
