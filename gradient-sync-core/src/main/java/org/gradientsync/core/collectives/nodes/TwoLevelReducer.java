@@ -32,7 +32,7 @@ import org.gradientsync.spi.Unclosed;
  * The reducer for processes on several nodes, with consecutive ranks on each node. Ranks of one
  * node read each other's buffers in place. Between nodes, a running sum passes from one to the next
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
- * HalvingPlan}) of blocks; {@link TwoLevelSizes} decide.
+ * HalvingPlan}) of blocks, or whole sums ({@link NodeSumsPlan}); {@link TwoLevelSizes} decide.
  *
  * <p>An all-gather ({@link AllGatherPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an
  * all-to-all of small blocks ({@link AllToAllPlan}) need equally many ranks on each node.
@@ -216,6 +216,11 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private CarrierPlan allReduce(HostBuffer own, NodeBuffers.Mapped mapped) {
     DataType type = own.type().accumulator();
     int sum = type.sizeInBytes();
+    if (way(own) == Way.NODE_SUMS) {
+      Shards chunks = sizes.nodeSums(own.count(), sum, carriers);
+      DeviceBuffer room = contributions(type, NodeSumsPlan.scratchCount(layout.nodes(), chunks));
+      return new NodeSumsPlan(ranks, mapped, chunks, room);
+    }
     if (way(own) == Way.HALVING) {
       Shards columns = sizes.columns(own.count(), sum, carriers);
       long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());

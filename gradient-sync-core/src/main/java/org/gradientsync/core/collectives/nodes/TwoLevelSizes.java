@@ -11,7 +11,8 @@ import org.gradientsync.core.rendezvous.LeaderRounds;
  * @param carries whether small buffers travel with the calls
  * @param chunkBytes the maximum size of a chunk of a running sum
  * @param halvingBytes the maximum size of what a carrier adds by halving, for each node
- * @param exchangeBytes how much more than a running sum an exchange may send, for each node
+ * @param exchangeBytes how much more than a running sum an exchange may send, for each node; and
+ *     half of how much more than halving node sums may
  */
 record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exchangeBytes) {
   /** Up to this size, MPI sends a message without first waiting for the receiver to be ready. */
@@ -28,6 +29,8 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   private static final int MAX_COLUMN_BYTES = 256 << 10;
   private static final long MOST_BY_HALVING = 4 << 20; // of a carrier; more is for the links alone
 
+  private static final int CHUNKS_OF_NODE_SUMS = 4;
+  private static final long MOST_OF_NODE_SUMS = 128 << 10; // above, halving takes no longer
   private static final long MOST_CARRIED_A_ROUND = 45_000; // then rounds of their own take less
   private static final long MOST_BY_EXCHANGE = 4 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
@@ -41,6 +44,8 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   enum Way {
     /** With the calls of the rendezvous. */
     CALLS,
+    /** See {@link NodeSumsPlan}. */
+    NODE_SUMS,
     /** See {@link HalvingPlan}. */
     HALVING,
     /** See {@link ExchangePlan}. */
@@ -61,11 +66,21 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     if (order == SumOrder.RANKS) {
       return inRankOrder(nodes, count * element, ranks, shards);
     }
-    if (carries && count * sum <= LeaderRounds.mostSum()) {
+    int mostCarried = LeaderRounds.mostSum() / (nodes == 2 ? 2 : 1); // leaders alone add them
+    if (carries && count * sum <= mostCarried) {
       return Way.CALLS;
+    }
+    if (ranks == nodes * shards && sendsNodeSums(nodes, count * sum)) {
+      return Way.NODE_SUMS;
     }
     long most = Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);
     return shard(count, shards) * sum <= most ? Way.HALVING : Way.RUNNING_SUM;
+  }
+
+  /** Whether one round of more bytes takes less time than the rounds of halving. */
+  private boolean sendsNodeSums(int nodes, long bytes) {
+    long more = (nodes - 1) * bytes - 2 * (nodes - 1) * bytes / nodes;
+    return bytes <= MOST_OF_NODE_SUMS && exchangeBytes > 0 && more <= 2L * exchangeBytes;
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
@@ -205,6 +220,16 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / ColumnSteps.SLOTS));
     long column = Math.max(Math.min(MIN_COLUMN_BYTES, chunkBytes), bytes);
     return new Shards(count, shards, Math.min(maxColumn(), column) / sum);
+  }
+
+  /**
+   * The shards of carriers, in chunks whose sums all nodes get.
+   *
+   * @param sum the size of an element's sum
+   */
+  Shards nodeSums(long count, int sum, int shards) {
+    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / CHUNKS_OF_NODE_SUMS));
+    return new Shards(count, shards, Math.max(MIN_CHUNK_BYTES, bytes) / sum);
   }
 
   /**

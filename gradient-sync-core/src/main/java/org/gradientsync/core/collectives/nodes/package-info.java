@@ -26,7 +26,8 @@
  * <p>What only moves goes between ranks with the same number on their nodes, as a {@link
  * org.gradientsync.core.collectives.nodes.RailPlan} says: {@link
  * org.gradientsync.core.collectives.nodes.AllGatherPlan} and {@link
- * org.gradientsync.core.collectives.nodes.AllToAllPlan}.
+ * org.gradientsync.core.collectives.nodes.AllToAllPlan}; and so do sums of small buffers of few
+ * nodes, in any order: {@link org.gradientsync.core.collectives.nodes.NodeSumsPlan}.
  *
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
  * two other reducers, that of a node's ranks and one that carries messages between the ranks with

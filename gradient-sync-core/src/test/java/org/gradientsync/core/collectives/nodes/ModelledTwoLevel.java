@@ -58,6 +58,7 @@ final class ModelledTwoLevel {
           order == SumOrder.ANY
               ? withSums(machine, nodes, count)
               : withCalls(machine, nodes, count);
+      case NODE_SUMS -> nodeSums(machine, nodes, count);
       case HALVING -> halving(machine, nodes, count);
       case EXCHANGE -> exchange(machine, nodes, count);
       case RUNNING_SUM -> runningSum(machine, nodes, order, count);
@@ -90,6 +91,42 @@ final class ModelledTwoLevel {
     ExchangeRounds rounds = TwoLevelSizes.exchange(nodes, shards, ELEMENT);
     ModelledBlocks blocks = new ModelledBlocks(machine, model.links, shards, nodes, rounds);
     return model.result(blocks.run(met, messages), messages[0]);
+  }
+
+  /** By sums of all nodes that each node gets. See {@link NodeSumsPlan}. */
+  static Modelled nodeSums(ModelledMachine machine, int nodes, long count) {
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
+    Shards shards = SIZES.nodeSums(count, ELEMENT, machine.ranksPerNode());
+    int[][] come = new int[nodes][shards.chunks()];
+    long[] clocks = model.meet(0, false);
+    for (int node = 0; node < nodes; node++) {
+      for (int chunk = 0; chunk < shards.chunks(); chunk++) {
+        clocks[node] += machine.addTime(shards.ranks() * shards.length(0, chunk) * ELEMENT);
+        int filled = 0;
+        long bytes = 0;
+        for (int rail = 0; rail < shards.ranks(); rail++) {
+          filled += shards.length(rail, chunk) > 0 ? 1 : 0;
+          bytes += shards.length(rail, chunk) * ELEMENT;
+        }
+        for (int turn = 1; turn < nodes; turn++) {
+          int to = (node + turn) % nodes;
+          clocks[node] += machine.message();
+          model.links.send(node, to, clocks[node], filled, bytes, event(SUM, to, chunk));
+        }
+      }
+    }
+    model.links.run(
+        (time, event) -> {
+          int node = (int) (event >>> NODE_SHIFT) & 0xfff;
+          int chunk = (int) event & (1 << NODE_SHIFT) - 1;
+          clocks[node] = Math.max(clocks[node], time) + machine.message();
+          if (++come[node][chunk] == nodes - 1) {
+            long bytes = shards.length(0, chunk) * ELEMENT;
+            clocks[node] += machine.addTime(nodes * bytes) + machine.copyTime(bytes);
+            clocks[node] += machine.copyTime((shards.ranks() - 1) * bytes);
+          }
+        });
+    return model.result(last(clocks) + machine.flag(), (nodes - 1) * shards.chunks());
   }
 
   /** By halving and doubling. See {@link HalvingPlan}. */

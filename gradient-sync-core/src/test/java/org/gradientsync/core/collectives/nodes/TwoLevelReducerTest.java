@@ -33,7 +33,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks as threads that take each other for ranks of other nodes. */
 class TwoLevelReducerTest {
@@ -181,7 +180,11 @@ class TwoLevelReducerTest {
       {0, 1, 1}, {7, 7, 2, 2}, {0, 0, 1, 2, 2, 2}, {0, 0, 1, 1, 2, 2, 3, 3}, {0, 0, 1, 2, 3, 4}
     };
     return Stream.of(placements)
-        .flatMap(nodes -> Stream.of(BY_SUMS, BY_HALVING).map(sizes -> Arguments.of(nodes, sizes)));
+        .flatMap(nodes -> inAnyOrder().map(sizes -> Arguments.of(nodes, sizes)));
+  }
+
+  static Stream<TwoLevelSizes> inAnyOrder() {
+    return Stream.of(BY_SUMS, BY_HALVING, BY_EXCHANGE);
   }
 
   /** With numbers whose sum is exact in any order. */
@@ -204,10 +207,15 @@ class TwoLevelReducerTest {
   /** What does not depend on the order: minima, maxima and integers. */
   @ParameterizedTest
   @MethodSource("placements")
-  void otherReductionsByHalvingHaveTheSameBits(int[] nodes) {
+  void otherReductionsInAnyOrderHaveTheSameBits(int[] nodes) {
+    requireSameBits(nodes, BY_HALVING);
+    requireSameBits(nodes, BY_EXCHANGE);
+  }
+
+  private static void requireSameBits(int[] nodes, TwoLevelSizes sizes) {
     run(
         nodes,
-        BY_HALVING,
+        sizes,
         ANY,
         (group, device, reducer, own) -> {
           for (DataType type : DataType.values()) {
@@ -243,14 +251,14 @@ class TwoLevelReducerTest {
 
   /** Numbers whose sum depends on the order, twice. */
   @ParameterizedTest
-  @ValueSource(ints = {0, Integer.MAX_VALUE})
-  void sumsInAnyOrderHaveTheSameBitsOnAllRanksAndInEachRun(int halvingBytes) {
+  @MethodSource("inAnyOrder")
+  void sumsInAnyOrderHaveTheSameBitsOnAllRanksAndInEachRun(TwoLevelSizes sizes) {
     float[][] results = new float[12][];
     for (int run = 0; run < 2; run++) {
       int first = 6 * run;
       run(
           new int[] {0, 0, 1, 1, 2, 2},
-          new TwoLevelSizes(false, CHUNK_BYTES, halvingBytes, 0),
+          sizes,
           ANY,
           (group, device, reducer, own) -> {
             try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 20_001)) {
