@@ -17,11 +17,12 @@ import org.gradientsync.local.LocalRanks;
  * Prints how long the averages of a model's gradients take one by one, grouped, in buckets, and as
  * one buffer, by turns: 100 of 4 KB, ResNet-50's 161, and GPT-2 small's 148. Arguments: the device
  * ({@code host} or {@code cuda}) and the number of ranks as threads; without a number, the rank of
- * an mpirun job.
+ * an mpirun job. {@code -Dwarmup=50} is enough for the host.
  */
 final class TimeGroupedCalls {
   private static final int ROUNDS = 20;
-  private static final int WARM_UP = 2000; // the JIT compiler has done its work then
+  private static final int WARM_UP =
+      Integer.getInteger("warmup", 2000); // rounds for the JIT compiler
 
   private TimeGroupedCalls() {}
 
