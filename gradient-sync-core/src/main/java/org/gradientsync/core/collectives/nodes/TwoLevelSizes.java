@@ -66,11 +66,12 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     if (order == SumOrder.RANKS) {
       return inRankOrder(nodes, count * element, ranks, shards);
     }
-    int mostCarried = LeaderRounds.mostSum() / (nodes == 2 ? 2 : 1); // leaders alone add them
-    if (carries && count * sum <= mostCarried) {
+    boolean sendsNodeSums = ranks == nodes * shards && sendsNodeSums(nodes, count * sum);
+    boolean takesOneHop = sendsNodeSums && nodes == 2; // and carriers add at the same time
+    if (carries && count * sum <= LeaderRounds.mostSum() / (takesOneHop ? 2 : 1)) {
       return Way.CALLS;
     }
-    if (ranks == nodes * shards && sendsNodeSums(nodes, count * sum)) {
+    if (sendsNodeSums) {
       return Way.NODE_SUMS;
     }
     long most = Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);

@@ -121,10 +121,10 @@ final class ScalingModel {
     System.out.println(
         "\nThe ways of two-level, whatever it chooses. In rank order: contributions with the calls,"
             + " an exchange of contributions, a running sum. In any order: sums with the calls,"
-            + " halving and doubling, running sums:\n");
+            + " node sums, halving and doubling, running sums:\n");
     System.out.println(
-        "| ranks (nodes) | size | calls | exchange | sum | calls | halving | sums |");
-    System.out.println("| --- ".repeat(8) + "|");
+        "| ranks (nodes) | size | calls | exchange | sum | calls | node sums | halving | sums |");
+    System.out.println("| --- ".repeat(9) + "|");
     for (int nodes = 2; nodes <= MAX_NODES_OF_BORDER; nodes *= 2) {
       for (long bytes = 1 << 10; bytes <= MAX_BYTES_OF_BORDER; bytes *= 4) {
         printWays(nodes, bytes, bytes / ModelledTwoLevel.ELEMENT);
@@ -137,7 +137,7 @@ final class ScalingModel {
     boolean fits = bytes <= LeaderRounds.mostPayload(ranks);
     System.out.printf(
         Locale.ROOT,
-        "| %d (%d) | %s | %s | %s | %s | %s | %s | %s |%n",
+        "| %d (%d) | %s | %s | %s | %s | %s | %s | %s | %s |%n",
         ranks,
         nodes,
         size(bytes),
@@ -147,6 +147,7 @@ final class ScalingModel {
         bytes <= LeaderRounds.mostSum()
             ? time(ModelledTwoLevel.withSums(MACHINE, nodes, count))
             : "",
+        time(ModelledTwoLevel.nodeSums(MACHINE, nodes, count)),
         time(ModelledTwoLevel.halving(MACHINE, nodes, count)),
         time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count)));
   }
