@@ -223,9 +223,11 @@ class RunIT {
   }
 
   /** Also if it cannot end them any more. And no list of processes has the secret. */
-  @Test
-  void ranksOfAllHostsEndWithTheLauncher() throws Exception {
-    Process process = start(belowSsh(), OVER_SSH, "wait");
+  @ParameterizedTest
+  @CsvSource({"RanksAsProcesses, false, 4", "RanksOverSsh, true, 5"})
+  void ranksEndWithTheLauncher(String launcher, boolean overSsh, int processes) throws Exception {
+    List<String> options = overSsh ? OVER_SSH : List.of("--launcher", "tcp");
+    Process process = start(belowSsh(), options, "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
@@ -236,7 +238,7 @@ class RunIT {
     for (ProcessHandle one : started) {
       String line = Files.readString(Path.of("/proc/" + one.pid() + "/cmdline"));
       assertTrue(!line.contains("of this test"), line);
-      if (line.startsWith(java) && line.contains("RanksOverSsh")) {
+      if (line.startsWith(java) && line.contains(launcher)) {
         launchers.add(one);
       }
     }
@@ -244,7 +246,7 @@ class RunIT {
     launchers.get(0).destroyForcibly();
     String text = end(process);
     assertEquals(137, process.exitValue(), text);
-    assertTrue(started.size() >= 5, text); // with one process of each host, and a rank on each
+    assertTrue(started.size() >= processes, text); // with two ranks, and those of the hosts
     for (ProcessHandle one : started) {
       one.onExit().get(30, TimeUnit.SECONDS);
     }
