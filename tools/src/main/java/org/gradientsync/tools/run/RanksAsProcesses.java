@@ -133,7 +133,7 @@ public final class RanksAsProcesses {
     int nodes = Integer.parseInt(args[1]);
     int localSize = size / nodes;
     String master = args[3].equals("-") ? "127.0.0.1:" + freePort() : args[3];
-    boolean needsSecret = System.getenv(SECRET) == null && nodes == 1;
+    boolean needsSecret = nodes == 1 && System.getenv().getOrDefault(SECRET, "").isBlank();
     RanksAsProcesses ranks =
         new RanksAsProcesses(
             size,

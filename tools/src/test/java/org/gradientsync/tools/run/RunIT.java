@@ -156,7 +156,9 @@ class RunIT {
   void overTcp() throws Exception {
     Process process =
         start(
-            List.of(), List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"), "fail");
+            List.of("env", "GRADIENTSYNC_SECRET= "), // the launcher makes one
+            List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"),
+            "fail");
     String text = end(process);
     List<String> out = Files.readAllLines(folder.resolve("out"));
     assertEquals(7, process.exitValue(), text);
