@@ -168,7 +168,8 @@ public final class ElasticTraining implements AutoCloseable {
    *
    * @param first this rank's next step, 0 in a new training
    * @param end the step before which to stop
-   * @return true if all steps are done; false if this rank has left
+   * @return true if all steps are done; false if this rank has left: its sync is closed, and its
+   *     buffers with it
    * @throws RankLostException if too few ranks are left, or the others have gone on without this
    *     one
    * @throws GradientSyncException if no rank has a whole state, or if the state of this rank has

@@ -1,5 +1,7 @@
 package org.gradientsync.tcp;
 
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -102,17 +104,13 @@ record Coordinates(
               + size
               + "; ranks are numbered from 0");
     }
-    String host = given.get(names.get(2));
+    String master = given.get(names.get(2));
+    String host = master;
     int port;
     if (built) {
       int colon = host.lastIndexOf(':');
       if (colon < 1) {
-        throw new UnavailableException(
-            "not a host and a port: tcp.master="
-                + host
-                + ", rank="
-                + rank
-                + "; give for example node0:29500 or [::1]:29500");
+        throw notAnAddress(names.get(2), master, rank);
       }
       port = number(Map.of(MASTER, host.substring(colon + 1)), MASTER, 1, 0xffff);
       host = host.substring(0, colon);
@@ -121,6 +119,9 @@ record Coordinates(
     }
     if (host.startsWith("[") && host.endsWith("]")) {
       host = host.substring(1, host.length() - 1);
+    }
+    if (host.contains(":") && !isAddress(host)) { // no name has a colon
+      throw notAnAddress(names.get(2), master, rank);
     }
     String secret =
         settings.get(SECRET).orElse(environment.getOrDefault(SECRET_VARIABLE, "")).strip();
@@ -141,6 +142,27 @@ record Coordinates(
         settings.get(INTERFACE).orElse(""),
         ofProcess,
         !built && "true".equals(environment.get(JOIN_VARIABLE)));
+  }
+
+  private static boolean isAddress(String literal) {
+    try {
+      return InetAddress.getByName("[" + literal + "]") != null; // no name is looked up
+    } catch (UnknownHostException e) {
+      return false;
+    }
+  }
+
+  private static UnavailableException notAnAddress(String name, String value, int rank) {
+    return new UnavailableException(
+        (name.equals(MASTER) ? "not a host and a port: " : "not a host: ")
+            + name
+            + "="
+            + value
+            + ", rank="
+            + rank
+            + (name.equals(MASTER)
+                ? "; give for example node0:29500 or [::1]:29500"
+                : "; give for example node0 or ::1"));
   }
 
   private static int number(Map<String, String> from, String name, int least, int most) {

@@ -6,6 +6,7 @@ import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
+import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
@@ -56,6 +57,8 @@ final class OutgoingHandshake {
   SocketChannel connect(InetSocketAddress to, Handshake.Hello hello) throws IOException {
     SocketChannel channel = SocketChannel.open();
     try {
+      // A later job may listen at the port that the system gives it, also soon after its end.
+      channel.setOption(StandardSocketOptions.SO_REUSEADDR, true);
       if (from != null) {
         channel.bind(new InetSocketAddress(from, 0));
       }

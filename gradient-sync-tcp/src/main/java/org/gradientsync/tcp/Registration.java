@@ -6,7 +6,9 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
 /**
  * Rank 0's list of those that have come, until all have. Then each gets the same reply: a status, a
@@ -28,6 +30,7 @@ final class Registration {
 
   private final Member[] members;
   private final SocketChannel[] channels;
+  private final Set<Integer> informed = new HashSet<>(); // that there is no job
   private int missing;
   private String failure; // why there is no job, or null
   private boolean over;
@@ -46,7 +49,7 @@ final class Registration {
 
   synchronized void add(Handshake.Hello hello, Member member, SocketChannel channel) {
     if (over) {
-      if (failure != null) {
+      if (failure != null && informed.add(hello.rank())) { // or it waits for the next job
         reply(channel, REFUSED, failure.getBytes(StandardCharsets.UTF_8));
       }
       Listener.close(channel);
@@ -54,6 +57,7 @@ final class Registration {
     }
     String reason = objection(hello, member);
     if (reason != null) {
+      informed.add(hello.rank());
       reply(channel, REFUSED, reason.getBytes(StandardCharsets.UTF_8));
       Listener.close(channel);
       fail(reason);
@@ -118,10 +122,11 @@ final class Registration {
       over = true;
       failure = reason;
       byte[] text = reason.getBytes(StandardCharsets.UTF_8);
-      for (SocketChannel channel : channels) {
-        if (channel != null) {
-          reply(channel, REFUSED, text);
-          Listener.close(channel);
+      for (int rank = 0; rank < channels.length; rank++) {
+        if (channels[rank] != null) {
+          informed.add(rank);
+          reply(channels[rank], REFUSED, text);
+          Listener.close(channels[rank]);
         }
       }
       notifyAll();

@@ -104,6 +104,26 @@ class CoordinatesTest {
     assertRefused(text, change);
   }
 
+  /** Instead of looking up a name until the time-out. */
+  @ParameterizedTest
+  @ValueSource(strings = {"::1", "[::1]", "[::1", ":", "::1]:29500", "node0:", "a:b:29500"})
+  void whatIsNoHostAndPortIsNamed(String master) {
+    Settings settings =
+        new Settings(Map.of("tcp.rank", "0", "tcp.size", "2", "tcp.master", master));
+    UnavailableException thrown =
+        assertThrows(UnavailableException.class, () -> Coordinates.of(settings, Map.of()));
+    assertTrue(thrown.getMessage().contains("tcp.master="), thrown::getMessage);
+  }
+
+  @Test
+  void aHostWithAPortIsNamed() {
+    UnavailableException thrown =
+        assertThrows(
+            UnavailableException.class,
+            () -> Coordinates.of(NONE, variables("MASTER_ADDR=node0:29500")));
+    assertTrue(thrown.getMessage().startsWith("not a host: MASTER_ADDR=node0:29500, rank=1"));
+  }
+
   private static void assertRefused(String text, String change) {
     Map<String, String> variables = variables(change);
     UnavailableException thrown =

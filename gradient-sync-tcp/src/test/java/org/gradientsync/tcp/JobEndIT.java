@@ -77,6 +77,13 @@ class JobEndIT {
   }
 
   @Test
+  void settingsWinOverVariablesOfAnotherJob() throws Exception {
+    Ranks ranks = Ranks.prepare();
+    ranks.start(ranks.variables(1, 2), List.of(), Programs.class, "by-settings");
+    ranks.await().get(0).expect("has settings of 1");
+  }
+
+  @Test
   void variablesThatAreMissingOrWrongAreNamed() throws Exception {
     requireText(failure(Map.of(), "MASTER_PORT"), "not set: MASTER_PORT");
     requireText(failure(Map.of("RANK", "two")), "not a number from 0: RANK=two");

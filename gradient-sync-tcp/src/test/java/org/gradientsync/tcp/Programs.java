@@ -32,6 +32,7 @@ final class Programs {
       case "return" -> loseOne(() -> {});
       case "late" -> late();
       case "unavailable" -> unavailable();
+      case "by-settings" -> bySettings();
       case "of-version" -> {
         JobStart.version = args[1];
         unavailable();
@@ -39,6 +40,13 @@ final class Programs {
       case "go-on" -> goOn(Integer.parseInt(args[1]));
       case "time" -> time(Integer.parseInt(args[1]), Integer.parseInt(args[2]), args[3]);
       default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private static void bySettings() {
+    GradientSync.Builder builder = GradientSync.builder().set("tcp.rank", "0").set("tcp.size", "1");
+    try (GradientSync sync = builder.set("tcp.master", "127.0.0.1:1").create()) {
+      System.out.println("has settings of " + sync.size());
     }
   }
 

@@ -175,7 +175,7 @@ class TcpJobTest {
             port,
             2,
             (rank, builder) -> {
-              Thread.sleep(500 * rank); // until rank 0 begins anew, ranks hear of the old job
+              Thread.sleep(rank == 0 ? 500 : 0); // others wait until it begins anew
               return average(builder, (float) rank);
             }));
   }
@@ -186,6 +186,38 @@ class TcpJobTest {
       return "created";
     } catch (GradientSyncException e) {
       return e.getMessage();
+    }
+  }
+
+  /** Connections of an earlier job may have had the port at their other end. */
+  @Test
+  void aPortFromWhichARankHasConnectedCanBeListenedAt() throws Exception {
+    InetAddress here = InetAddress.getLoopbackAddress();
+    int port;
+    try (ServerSocket other = new ServerSocket(0, 1, here)) {
+      InetSocketAddress address = new InetSocketAddress(here, other.getLocalPort());
+      AtomicReference<SocketChannel> connected = new AtomicReference<>();
+      Thread connector = new Thread(() -> connected.set(connect(address)));
+      connector.start();
+      try (Socket accepted = other.accept()) {
+        port = accepted.getPort();
+        accepted.getOutputStream().write(new byte[Handshake.CHALLENGE]); // of nobody
+        connector.join();
+        assertNull(connected.get()); // it has closed the connection first, which keeps the port
+      }
+    }
+    assertEquals(
+        List.of(0.5f, 0.5f),
+        ThreadRanks.run(port, 2, (rank, builder) -> average(builder, (float) rank)));
+  }
+
+  private static SocketChannel connect(InetSocketAddress address) {
+    Handshake.Hello hello =
+        new Handshake.Hello(true, false, 1, 2, 0, new byte[Handshake.JOB], new byte[32]);
+    try {
+      return new OutgoingHandshake(new Handshake(""), null).connect(address, hello);
+    } catch (IOException | UnavailableException e) {
+      return null;
     }
   }
 

@@ -307,7 +307,9 @@ public final class Selection {
             launcher.name());
       }
       ProcessGroup world = LaunchedJob.connect(launcher, settings);
-      if (launcher.launched() && !settings.elastic()) { // otherwise other ranks may take part
+      // Of an elastic job other ranks may take part, and threads may have another job's variables.
+      boolean isProcess = world.transport().process().isPresent();
+      if (launcher.launched() && isProcess && !settings.elastic()) {
         variables.requireSize(world.size());
       }
       return world;

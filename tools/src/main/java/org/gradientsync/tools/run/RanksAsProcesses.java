@@ -53,6 +53,13 @@ public final class RanksAsProcesses {
 
   private static final int TERMINATED = 128 + 15;
 
+  /** Ends this process's group, if it leads one, after its end. */
+  private static final String WATCH =
+      "[ \"$(cut -d' ' -f5 /proc/$PPID/stat)\" = $PPID ] || exit; trap '' TERM; read line;"
+          + " kill -TERM 0; sleep "
+          + PATIENCE_SECONDS
+          + "; kill -KILL 0";
+
   /**
    * A process that runs.
    *
@@ -75,6 +82,7 @@ public final class RanksAsProcesses {
   private final Map<String, String> variables;
   private final List<String> command;
   private volatile boolean ending;
+  private volatile Process watch; // null before the ranks are started
   private boolean hasInput; // of which rank 0 reads
   private final List<Process> processes = new ArrayList<>();
   private final Map<Process, Started> started = new ConcurrentHashMap<>();
@@ -125,7 +133,7 @@ public final class RanksAsProcesses {
     int nodes = Integer.parseInt(args[1]);
     int localSize = size / nodes;
     String master = args[3].equals("-") ? "127.0.0.1:" + freePort() : args[3];
-    boolean needsSecret = System.getenv(SECRET) == null && nodes == 1;
+    boolean needsSecret = nodes == 1 && System.getenv().getOrDefault(SECRET, "").isBlank();
     RanksAsProcesses ranks =
         new RanksAsProcesses(
             size,
@@ -163,6 +171,7 @@ public final class RanksAsProcesses {
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("signals cannot be handled: " + e, e);
     }
+    watch = startWatch();
     for (int local = 0; local < localSize; local++) {
       Process process = start(local, joins);
       process.onExit().thenAccept(ended::add);
@@ -170,6 +179,14 @@ public final class RanksAsProcesses {
     int failure = elastic ? awaitElastic(ended) : await(ended);
     end();
     return failure;
+  }
+
+  /** Starts a process that ends the ranks when this one, which holds a pipe to it, is killed. */
+  private static Process startWatch() throws IOException {
+    return new ProcessBuilder("sh", "-c", WATCH)
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.DISCARD)
+        .start();
   }
 
   /** Waits until all have ended, or one has failed. */
@@ -333,6 +350,9 @@ public final class RanksAsProcesses {
     } catch (InterruptedException e) {
       running().forEach(Process::destroyForcibly);
       Thread.currentThread().interrupt();
+    }
+    if (watch != null) {
+      watch.destroyForcibly();
     }
   }
 }

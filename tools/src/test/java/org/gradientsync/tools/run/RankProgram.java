@@ -18,6 +18,9 @@ public final class RankProgram {
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
+    if (sync.launcher().equals("tcp") && System.getenv("GRADIENTSYNC_SECRET").isBlank()) {
+      throw new IllegalStateException("no secret");
+    }
     run(sync, args);
     if (args[0].equals("fail") && sync.rank() == 1) {
       Runtime.getRuntime().halt(FAILED);

@@ -156,7 +156,9 @@ class RunIT {
   void overTcp() throws Exception {
     Process process =
         start(
-            List.of(), List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"), "fail");
+            List.of("env", "GRADIENTSYNC_SECRET= "), // the launcher makes one
+            List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"),
+            "fail");
     String text = end(process);
     List<String> out = Files.readAllLines(folder.resolve("out"));
     assertEquals(7, process.exitValue(), text);
@@ -223,9 +225,11 @@ class RunIT {
   }
 
   /** Also if it cannot end them any more. And no list of processes has the secret. */
-  @Test
-  void ranksOfAllHostsEndWithTheLauncher() throws Exception {
-    Process process = start(belowSsh(), OVER_SSH, "wait");
+  @ParameterizedTest
+  @CsvSource({"RanksAsProcesses, false, 4", "RanksOverSsh, true, 5"})
+  void ranksEndWithTheLauncher(String launcher, boolean overSsh, int processes) throws Exception {
+    List<String> options = overSsh ? OVER_SSH : List.of("--launcher", "tcp");
+    Process process = start(belowSsh(), options, "wait");
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
@@ -236,7 +240,7 @@ class RunIT {
     for (ProcessHandle one : started) {
       String line = Files.readString(Path.of("/proc/" + one.pid() + "/cmdline"));
       assertTrue(!line.contains("of this test"), line);
-      if (line.startsWith(java) && line.contains("RanksOverSsh")) {
+      if (line.startsWith(java) && line.contains(launcher)) {
         launchers.add(one);
       }
     }
@@ -244,7 +248,7 @@ class RunIT {
     launchers.get(0).destroyForcibly();
     String text = end(process);
     assertEquals(137, process.exitValue(), text);
-    assertTrue(started.size() >= 5, text); // with one process of each host, and a rank on each
+    assertTrue(started.size() >= processes, text); // with two ranks, and those of the hosts
     for (ProcessHandle one : started) {
       one.onExit().get(30, TimeUnit.SECONDS);
     }
