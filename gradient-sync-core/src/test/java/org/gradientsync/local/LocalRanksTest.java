@@ -354,6 +354,7 @@ class LocalRanksTest {
         "order=ranks on ranks [",
         "order=any on ranks [");
     refuses((b, rank) -> b.requireFinite(rank == 0), "finite=true on ranks [", "finite=false on");
+    refuses((b, rank) -> b.elastic(rank == 0), "elastic=true on ranks [", "elastic=false on");
   }
 
   private static void refuses(

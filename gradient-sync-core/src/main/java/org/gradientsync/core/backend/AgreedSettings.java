@@ -29,6 +29,7 @@ public final class AgreedSettings {
             "wire=" + settings.get("wire").orElse("(none)"),
             "order=" + settings.order(),
             "finite=" + settings.finite(),
+            "elastic=" + settings.elastic(),
             "device=" + settings.device().orElse("(any)"),
             "reducer=" + settings.get("reducer").orElse("(any)"));
     return ShortText.oneLine(text.toLowerCase(Locale.ROOT));
