@@ -326,8 +326,8 @@ public final class CallRecord {
 
   /** The number of elements of a block that the program knows of. */
   static long count(CollectiveCall call, int ranks) {
-    return call.in() == call.out()
-        ? ((AbstractDeviceBuffer) call.in()).usedCount()
+    return call.in() instanceof AbstractDeviceBuffer in && in.isPadded()
+        ? in.usedCount()
         : call.blockCount(ranks);
   }
 
