@@ -195,11 +195,13 @@ public abstract class ReducerContract {
                   }
                 }
               }
-              List<float[]> arrays = List.of(new float[3], new float[4]);
-              List<float[]> others = List.of(new float[4], new float[3]);
-              List<float[]> mine = sync.rank() == 0 ? arrays : others;
-              if (ranks > 1 && looksFirst()) {
-                assertMismatch(() -> sync.average(mine), "2 arrays #");
+              List<float[]> arrays = List.of(new float[1], new float[33], new float[1]);
+              for (int[] lengths : new int[][] {{2, 1, 32}, {35}, {}}) {
+                List<float[]> others = Arrays.stream(lengths).mapToObj(float[]::new).toList();
+                List<float[]> mine = sync.rank() == 0 ? arrays : others;
+                if (ranks > 1 && looksFirst()) {
+                  assertMismatch(() -> sync.average(mine), "\"arrays of 1, 33, 1\"");
+                }
               }
               List<float[]> bad = Arrays.asList(new float[1], null);
               assertThrows(NullPointerException.class, () -> sync.average(bad));
