@@ -415,8 +415,12 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public long join(Runnable update) {
+    Objects.requireNonNull(update, "update");
     step.requireAverages("join");
     options.requireUneven();
+    if (options.uneven == Uneven.STOP && stopRequested()) {
+      return 0;
+    }
     contributions.joining(true);
     try {
       for (long steps = 0; ; steps++) {
