@@ -14,6 +14,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.DoubleBuffer;
@@ -43,6 +44,7 @@ import org.gradientsync.hooks.Compression;
 import org.gradientsync.hooks.PowerSgd;
 import org.gradientsync.hooks.TopK;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
@@ -458,6 +460,18 @@ public abstract class HookContract {
             assertTrue(message.startsWith("state is another hook's: hook="), message);
           }
         });
+  }
+
+  @Test
+  void aDamagedStateIsRefused() throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    out.writeUTF("topk:0.5");
+    out.writeLong(1);
+    out.writeInt(1);
+    out.writeUTF("error of a parameter");
+    out.writeInt(Integer.MAX_VALUE); // elements, of which there are none
+    assertThrows(EOFException.class, () -> load(new TopK(0.5), bytes.toByteArray()));
   }
 
   @ParameterizedTest
