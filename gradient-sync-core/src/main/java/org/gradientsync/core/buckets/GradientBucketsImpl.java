@@ -240,7 +240,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (update != null) {
         averages.awaitWeights();
       }
-    } catch (RuntimeException | Error e) {
+    } catch (Exception | Error e) { // also those that other languages do not declare
       step.breaks(e);
       throw e;
     } finally {
