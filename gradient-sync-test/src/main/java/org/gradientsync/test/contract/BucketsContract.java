@@ -933,13 +933,17 @@ public abstract class BucketsContract {
               "unevenSteps=");
           GradientBuckets.Builder stop =
               small(sync, MODEL).unevenSteps(odd ? Uneven.STOP : Uneven.JOIN);
-          assertContains(assertThrows(MismatchedCallException.class, stop::build), "unevenSteps=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, stop::build), "unevenSteps(STOP)=");
           GradientBuckets.Builder skip =
               small(sync, MODEL).missing(odd ? Missing.SKIP : Missing.ZERO);
-          assertContains(assertThrows(MismatchedCallException.class, skip::build), "skipsMissing=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, skip::build), "missing(SKIP)=");
           GradientBuckets.Builder divisor =
               small(sync, MODEL).divisor(odd ? Divisor.ALL_RANKS : Divisor.CONTRIBUTING_RANKS);
-          assertContains(assertThrows(MismatchedCallException.class, divisor::build), "divisor=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, divisor::build),
+              "divisor(CONTRIBUTING_RANKS)=");
           sync.barrier();
         });
   }
