@@ -188,7 +188,8 @@ public abstract class GradientSync implements AutoCloseable {
    * reducer blocks the host: a thread of the sync makes it, after all calls before. The sync's
    * other calls, and those of {@link #communicator()}, wait until that thread is idle, so that all
    * ranks keep one order of calls. A reducer that does not block ({@code peer}) enqueues the
-   * average on the buffer's stream before this method returns. Collective.
+   * average on the buffer's stream before this method returns. Collective. Wait for the average
+   * before you close the sync: that gives up what its thread has not made yet.
    *
    * @param buffer as for an average; neither read, write nor close it until the average is made
    * @return the average, to wait for
