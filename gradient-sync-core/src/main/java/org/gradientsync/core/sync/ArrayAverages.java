@@ -3,7 +3,6 @@ package org.gradientsync.core.sync;
 import java.nio.FloatBuffer;
 import java.util.List;
 import java.util.function.BiConsumer;
-import java.util.stream.Collectors;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -36,10 +35,12 @@ final class ArrayAverages implements AutoCloseable {
    * lengths in each call, and in one call if there are no arrays.
    */
   synchronized void average(List<float[]> arrays) {
-    String name =
-        arrays.stream()
-            .map(array -> Integer.toString(array.length))
-            .collect(Collectors.joining(", ", "arrays of ", ""));
+    long hash = 0; // of 64 bits that depend on all lengths
+    for (float[] array : arrays) {
+      hash = (hash + array.length + 1) * 0x9e3779b97f4a7c15L;
+      hash ^= hash >>> 32;
+    }
+    String name = arrays.size() + " arrays #" + Long.toHexString(hash);
     int first = 0;
     do {
       int end = first;
