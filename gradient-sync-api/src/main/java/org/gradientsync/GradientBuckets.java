@@ -190,7 +190,7 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Updates the weights of sharded buckets after {@link #finish()}, where something needs all
    * averages first. To skip the update, leave it out on all ranks. Collective.
    *
-   * @param update called with each shard, in the order of the buckets
+   * @param update called as by {@link #finish(ShardUpdate)}
    * @throws GradientSyncException if a gather of weights has failed
    */
   public abstract void update(ShardUpdate update);
