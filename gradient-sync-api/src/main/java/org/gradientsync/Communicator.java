@@ -272,7 +272,7 @@ public interface Communicator extends AutoCloseable {
    * communicator for the numbers, and then a message from each other rank that has some.
    *
    * @param bytes this rank's, 0 bytes to 2 GiB
-   * @param root the rank that receives
+   * @param root the rank that receives, the same on all ranks
    * @return on the root an array for each rank, in rank order; an empty list elsewhere
    */
   default List<byte[]> gather(byte[] bytes, int root) {

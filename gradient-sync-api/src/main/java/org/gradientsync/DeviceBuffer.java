@@ -56,8 +56,9 @@ public interface DeviceBuffer extends AutoCloseable {
    * calls do not match if the names differ, or if the buffers are views at different offsets in
    * buffers of the same name. A buffer without a name matches any other. The same holds for both
    * buffers of a call with an input and an output, but a rank's own block (the input of an
-   * all-gather, the output of a scatter, for example) may be a view at any offset. The reducer
-   * {@code peer} compares names in the first call with a buffer.
+   * all-gather, the output of a scatter, for example) may be a view at any offset. If blocks have
+   * counts of their own, the input's name is compared only where it is reduced. The reducer {@code
+   * peer} compares names in the first call with a buffer.
    *
    * @param name any text, the same on all ranks, which compare all of it; errors shorten a text of
    *     more than 48 bytes of UTF-8 to its beginning, its end and a hash

@@ -190,7 +190,7 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Updates the weights of sharded buckets after {@link #finish()}, where something needs all
    * averages first. To skip the update, leave it out on all ranks. Collective.
    *
-   * @param update called with each shard, in the order of the buckets
+   * @param update called as by {@link #finish(ShardUpdate)}
    * @throws GradientSyncException if a gather of weights has failed
    */
   public abstract void update(ShardUpdate update);
@@ -330,8 +330,9 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * Takes part in the other ranks' steps with gradients of zero until all ranks have called it: for
    * ranks with fewer steps than others, in buckets built with {@link Builder#unevenSteps}. Each
-   * rank calls it once, after its last step, unless {@link #stopRequested} has ended its loop. With
-   * {@link Uneven#STOP} it takes part in one step, after which the others stop.
+   * rank calls it once, after its last step, also if {@link #stopRequested} has ended its loop.
+   * With {@link Uneven#STOP} it takes part in one step, after which the others stop; in none if
+   * {@link #stopRequested} is true.
    *
    * @param update called after each such step, to update this rank's parameters as the others do
    * @return the number of steps in which it took part

@@ -156,8 +156,8 @@ public abstract class GradientSync implements AutoCloseable {
    * share one call for each 16 million elements, so many small ones cost what their bytes cost, and
    * a copy on the host more. Collective.
    *
-   * @param arrays as many on all ranks, each as long; do not change if this method throws, unless
-   *     there are more than 16 million elements
+   * @param arrays as many on all ranks, or none, each as long; do not change if this method throws,
+   *     unless there are more than 16 million elements
    * @throws MismatchedCallException if the ranks' calls differ, or the lengths of their arrays
    */
   public abstract void average(List<float[]> arrays);
@@ -188,7 +188,8 @@ public abstract class GradientSync implements AutoCloseable {
    * reducer blocks the host: a thread of the sync makes it, after all calls before. The sync's
    * other calls, and those of {@link #communicator()}, wait until that thread is idle, so that all
    * ranks keep one order of calls. A reducer that does not block ({@code peer}) enqueues the
-   * average on the buffer's stream before this method returns. Collective.
+   * average on the buffer's stream before this method returns. Collective. Wait for the average
+   * before you close the sync: that gives up what its thread has not made yet.
    *
    * @param buffer as for an average; neither read, write nor close it until the average is made
    * @return the average, to wait for

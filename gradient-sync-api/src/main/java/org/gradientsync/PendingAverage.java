@@ -10,7 +10,7 @@ public interface PendingAverage {
    * host, find it. A second call returns or throws as the first one did.
    *
    * <p>The averages before it are made, too, by then. If nobody waits for an average that fails,
-   * the next call of the sync throws its exception.
+   * the next call of the sync but {@link GradientSync#close} throws its exception, and is not made.
    *
    * @throws RuntimeException what {@link GradientSync#average(DeviceBuffer)} throws
    */

@@ -343,7 +343,9 @@ class ObservationTest {
                       sync.observe(
                           s -> {
                             calls[0]++;
-                            throw new ArithmeticException("mine");
+                            boolean declared = calls[0] % 2 == 0;
+                            ObservationTest.<Error>raise(
+                                declared ? new ArithmeticException() : new IOException());
                           });
                       sync.observe(heard::add);
                       work(sync, true);
@@ -351,6 +353,11 @@ class ObservationTest {
                       assertEquals(8, heard.size());
                     }));
     assertEquals(2, lines.stream().filter(l -> l.contains("a listener has thrown")).count());
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> void raise(Throwable thrown) throws T {
+    throw (T) thrown;
   }
 
   @Test

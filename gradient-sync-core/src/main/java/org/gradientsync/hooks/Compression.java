@@ -3,6 +3,7 @@ package org.gradientsync.hooks;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
@@ -25,6 +26,9 @@ import org.gradientsync.GradientBuckets;
  */
 public abstract sealed class Compression implements BucketHook permits PowerSgd, TopK {
   private static final int MOST_ARRAYS = 1 << 24;
+
+  /** An array grows from here on as it is read, because a damaged length may be any. */
+  private static final int FIRST_ELEMENTS = 1 << 16;
 
   private final Map<String, double[]> state = new TreeMap<>();
   private final Map<String, Scratch> scratch = new HashMap<>();
@@ -244,8 +248,11 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
       if (length < 0) {
         throw new IOException("state is damaged: array=" + name + ", elements=" + length);
       }
-      double[] values = new double[length];
+      double[] values = new double[Math.min(length, FIRST_ELEMENTS)];
       for (int k = 0; k < length; k++) {
+        if (k == values.length) {
+          values = Arrays.copyOf(values, (int) Math.min(length, 2L * k));
+        }
         values[k] = in.readDouble();
       }
       read.put(name, values);

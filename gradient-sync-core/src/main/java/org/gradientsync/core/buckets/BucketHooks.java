@@ -27,7 +27,7 @@ final class BucketHooks implements AutoCloseable {
   void average(BucketHook.FullBucket bucket) {
     try {
       hook.average(bucket);
-    } catch (RuntimeException | Error e) {
+    } catch (Exception | Error e) { // also those that other languages do not declare
       String what =
           "the hook of the buckets has thrown: bucket="
               + bucket.index()

@@ -2,6 +2,7 @@ package org.gradientsync.core.buckets;
 
 import java.util.ArrayDeque;
 import org.gradientsync.GradientBuckets;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
@@ -185,6 +186,8 @@ public final class CommunicationThread implements AutoCloseable {
         }
       } catch (RuntimeException | Error e) {
         thrown = e;
+      } catch (Exception e) { // which other languages do not declare
+        thrown = new GradientSyncException("a call has thrown: rank=" + rank + ", error=" + e, e);
       }
       synchronized (this) {
         completed++;

@@ -34,7 +34,7 @@ final class Contributions {
   /** Before the last average of a step, whose flags then replace those of the step before. */
   void write(StepFlags flags) {
     flags.beginStep();
-    if (sync.isStopRequested()) {
+    if (sync.isStopRequested() || joining && options.uneven == Uneven.STOP) {
       flags.setStop();
     }
     if (options.uneven != null) {
@@ -104,14 +104,9 @@ final class Contributions {
   /** Whether all ranks stop. Collective if there are no flags. */
   boolean isStopRequested(StepFlags flags) {
     if (!stopped && known) {
-      stopped = flags == null ? isAnyStopping() : isStopping(flags);
+      stopped = flags == null ? isAnyStopping() : flags.isStopRequested();
     }
     return stopped;
-  }
-
-  private boolean isStopping(StepFlags flags) {
-    return flags.isStopRequested()
-        || options.uneven == Uneven.STOP && flags.withData() < sync.size();
   }
 
   private boolean isAnyStopping() {

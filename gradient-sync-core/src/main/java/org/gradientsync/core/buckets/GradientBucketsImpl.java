@@ -240,7 +240,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (update != null) {
         averages.awaitWeights();
       }
-    } catch (RuntimeException | Error e) {
+    } catch (Exception | Error e) { // also those that other languages do not declare
       step.breaks(e);
       throw e;
     } finally {
@@ -415,8 +415,12 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   @Override
   public long join(Runnable update) {
+    Objects.requireNonNull(update, "update");
     step.requireAverages("join");
     options.requireUneven();
+    if (options.uneven == Uneven.STOP && stopRequested()) {
+      return 0;
+    }
     contributions.joining(true);
     try {
       for (long steps = 0; ; steps++) {

@@ -275,7 +275,7 @@ public final class Observer implements AutoCloseable {
     caller = Thread.currentThread();
     try {
       listener.consumer.accept(synchronization);
-    } catch (RuntimeException | Error e) {
+    } catch (Exception | Error e) { // also those that other languages do not declare
       if (!warned) {
         warned = true;
         log.warn(

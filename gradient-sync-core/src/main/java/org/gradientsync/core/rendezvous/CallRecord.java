@@ -223,7 +223,10 @@ public final class CallRecord {
     boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
     boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
     boolean oneName =
-        in != null && out != null && in.nameHash() == out.nameHash() && in.overlaps(out);
+        in != null
+            && out != null
+            && in.nameHash() == out.nameHash()
+            && (in == out || in.overlaps(out)); // without elements, nothing overlaps
     writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
     writeName(target, OUTPUT, !ownIn && oneName ? null : out, !ownOut);
   }
@@ -326,8 +329,8 @@ public final class CallRecord {
 
   /** The number of elements of a block that the program knows of. */
   static long count(CollectiveCall call, int ranks) {
-    return call.in() == call.out()
-        ? ((AbstractDeviceBuffer) call.in()).usedCount()
+    return call.in() instanceof AbstractDeviceBuffer in && in.isPadded()
+        ? in.usedCount()
         : call.blockCount(ranks);
   }
 

@@ -1,7 +1,6 @@
 package org.gradientsync.core.sync;
 
 import java.nio.FloatBuffer;
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiConsumer;
 import org.gradientsync.DataType;
@@ -31,29 +30,35 @@ final class ArrayAverages implements AutoCloseable {
     buffer.copyTo(array);
   }
 
-  /** Averages several arrays, as many at a time as are packed into one buffer. */
+  /**
+   * Averages several arrays, as many at a time as are packed into one buffer. The ranks compare all
+   * lengths in each call, and in one call if there are no arrays.
+   */
   synchronized void average(List<float[]> arrays) {
-    for (int first = 0; first < arrays.size(); ) {
+    long hash = 0; // of 64 bits that depend on all lengths
+    for (float[] array : arrays) {
+      hash = (hash + array.length + 1) * 0x9e3779b97f4a7c15L;
+      hash ^= hash >>> 32;
+    }
+    String name = arrays.size() + " arrays #" + Long.toHexString(hash);
+    int first = 0;
+    do {
       int end = first;
       long count = 0;
-      do {
+      while (end < arrays.size()
+          && (end == first || count + arrays.get(end).length <= MAX_PACKED)) {
         count += arrays.get(end++).length;
-      } while (end < arrays.size() && count + arrays.get(end).length <= MAX_PACKED);
-      if (end == first + 1) {
-        average(arrays.get(first));
-      } else {
-        averagePacked(arrays.subList(first, end), (int) count);
       }
+      averagePacked(arrays.subList(first, end), (int) count, name);
       first = end;
-    }
+    } while (first < arrays.size());
   }
 
-  private void averagePacked(List<float[]> arrays, int count) {
+  private void averagePacked(List<float[]> arrays, int count, String name) {
     DeviceBuffer buffer = floats.padded(count);
-    int[] lengths = arrays.stream().mapToInt(array -> array.length).toArray();
-    buffer.named(lengths.length + " arrays #" + Integer.toHexString(Arrays.hashCode(lengths)));
+    buffer.named(name);
     try {
-      if (sync.device().kind().equals("host")) {
+      if (arrays.size() == 1 || sync.device().kind().equals("host")) {
         copy(buffer, arrays, DeviceBuffer::copyFrom);
         sync.average(buffer);
         copy(buffer, arrays, DeviceBuffer::copyTo);

@@ -25,6 +25,7 @@ import org.gradientsync.spi.Resources;
  */
 final class UnequalBlocks implements AutoCloseable {
   private static final Consumer<CollectiveCall> NOTHING = call -> {};
+  private static final String PART = "part"; // because inputs and outputs have different names
 
   private final ProcessGroup group;
   private final BackendDevice device;
@@ -47,18 +48,23 @@ final class UnequalBlocks implements AutoCloseable {
     }
   }
 
-  /** The same kind of call on an empty buffer that has the counts as its name. */
+  /**
+   * The same kind of call on empty buffers: one that has the counts as its name, and one that has
+   * the name of the output. Reductions compare that of the input.
+   */
   private CollectiveCall comparison(CollectiveCall call) {
     AbstractDeviceBuffer named = device.allocate(call.buffer().type(), 0);
+    DeviceBuffer output = call.out() == null ? null : call.out().slice(0, 0);
     if (call.kind() == Kind.ALL_TO_ALL) {
       named.named("counts of each pair");
-      return new CollectiveCall(call.kind(), named, named, call.op(), call.root());
+    } else {
+      long[] counts = call.inCounts() != null ? call.inCounts() : call.outCounts();
+      String text =
+          Arrays.stream(counts).mapToObj(Long::toString).collect(Collectors.joining(", "));
+      named.named("counts " + text);
+      named.use(Arrays.stream(counts).sum()); // for errors: there is nothing to copy
     }
-    long[] counts = call.inCounts() != null ? call.inCounts() : call.outCounts();
-    String text = Arrays.stream(counts).mapToObj(Long::toString).collect(Collectors.joining(", "));
-    named.named("counts " + text);
-    named.use(Arrays.stream(counts).sum()); // for errors: there is nothing to copy
-    return new CollectiveCall(call.kind(), named, named, call.op(), call.root());
+    return new CollectiveCall(call.kind(), named, output, call.op(), call.root());
   }
 
   private void addReductions(CollectiveCall call) {
@@ -82,11 +88,11 @@ final class UnequalBlocks implements AutoCloseable {
       DeviceBuffer out = null;
       if (call.in() != null && call.kind().hasOutput(peer, call.root())) {
         long count = call.inCounts() == null ? call.in().count() : call.inCounts()[peer];
-        in = call.in().slice(sent, count);
+        in = call.in().slice(sent, count).named(PART);
         sent += call.inCounts() == null ? 0 : count;
       }
       if (call.out() != null && call.kind().hasInput(peer, call.root())) {
-        out = call.out().slice(received, call.outCounts()[peer]);
+        out = call.out().slice(received, call.outCounts()[peer]).named(PART);
         received += call.outCounts()[peer];
       }
       if (peer != group.rank()) {
@@ -133,6 +139,7 @@ final class UnequalBlocks implements AutoCloseable {
     views.add(ownSource);
     views.add(ownTarget);
     views.add(comparison.in());
+    views.add(comparison.out());
     Resources.closeAll(views);
   }
 }

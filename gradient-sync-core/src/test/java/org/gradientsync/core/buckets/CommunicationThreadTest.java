@@ -4,14 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.IntStream;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
@@ -103,6 +107,27 @@ class CommunicationThreadTest {
 
   private static void fail(RuntimeException e) {
     throw e;
+  }
+
+  @Test
+  void survivesExceptionsThatJavaWouldDeclare() {
+    IOException mine = new IOException("mine");
+    CommunicationThread own = new CommunicationThread(4); // if it dies, nobody must wait for it
+    CommunicationThread.Lane first = own.lane();
+    long failing = first.submit(() -> CommunicationThreadTest.<Error>raise(mine));
+    assertTimeoutPreemptively(
+        Duration.ofSeconds(30),
+        () -> {
+          Exception e = assertThrows(GradientSyncException.class, () -> first.await(failing));
+          assertSame(mine, e.getCause());
+          assertSame(e, assertThrows(IllegalStateException.class, own::awaitAll).getCause());
+          own.close();
+        });
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> void raise(Throwable thrown) throws T {
+    throw (T) thrown;
   }
 
   private static void assertBroken(Throwable cause, Runnable call) {

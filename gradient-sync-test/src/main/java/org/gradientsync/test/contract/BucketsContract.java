@@ -933,13 +933,17 @@ public abstract class BucketsContract {
               "unevenSteps=");
           GradientBuckets.Builder stop =
               small(sync, MODEL).unevenSteps(odd ? Uneven.STOP : Uneven.JOIN);
-          assertContains(assertThrows(MismatchedCallException.class, stop::build), "unevenSteps=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, stop::build), "unevenSteps(STOP)=");
           GradientBuckets.Builder skip =
               small(sync, MODEL).missing(odd ? Missing.SKIP : Missing.ZERO);
-          assertContains(assertThrows(MismatchedCallException.class, skip::build), "skipsMissing=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, skip::build), "missing(SKIP)=");
           GradientBuckets.Builder divisor =
               small(sync, MODEL).divisor(odd ? Divisor.ALL_RANKS : Divisor.CONTRIBUTING_RANKS);
-          assertContains(assertThrows(MismatchedCallException.class, divisor::build), "divisor=");
+          assertContains(
+              assertThrows(MismatchedCallException.class, divisor::build),
+              "divisor(CONTRIBUTING_RANKS)=");
           sync.barrier();
         });
   }
@@ -1176,7 +1180,7 @@ public abstract class BucketsContract {
               while (steps[0] < own && !buckets.stopRequested()) {
                 step(sync, buckets, FLOATS, steps[0]++);
               }
-              long joined = buckets.stopRequested() ? 0 : buckets.join(() -> steps[0]++);
+              long joined = buckets.join(() -> steps[0]++);
               // Alone, the only rank has taken all of its own.
               assertEquals(ranks == 1 ? most : most + 1, steps[0]);
               assertEquals(ranks > 1 && sync.rank() == ranks / 2 ? 1 : 0, joined);
@@ -1187,6 +1191,18 @@ public abstract class BucketsContract {
             step(sync, buckets, FLOATS, 0);
             assertFalse(buckets.stopRequested());
             assertEquals(0, buckets.join(() -> {})); // all at once
+            assertTrue(buckets.stopRequested());
+            assertEquals(0, buckets.join(() -> {}));
+          }
+          try (GradientBuckets buckets = small(sync, FLOATS).unevenSteps(Uneven.JOIN).build()) {
+            int own = sync.rank() == 0 ? 1 : 5;
+            for (int i = 0; i < own && !buckets.stopRequested(); i++) {
+              step(sync, buckets, FLOATS, i);
+              if (sync.rank() == ranks - 1) {
+                sync.requestStop();
+              }
+            }
+            assertEquals(sync.rank() == 0 && ranks > 1 ? 1 : 0, buckets.join(() -> {}));
             assertTrue(buckets.stopRequested());
           }
         });

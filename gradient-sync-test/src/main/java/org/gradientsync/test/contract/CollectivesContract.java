@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -461,8 +462,8 @@ public abstract class CollectivesContract {
                 if (sync.rank() < 2) {
                   mismatch(
                       exchange,
-                      "rank 0: send(FLOAT32[3], to=1)",
-                      "rank 1: receive(FLOAT32[2], from=0)");
+                      "rank 0: send(FLOAT32[3] \"part\", to=1)",
+                      "rank 1: receive(FLOAT32[2] \"part\", from=0)");
                 } else {
                   exchange.run();
                 }
@@ -673,6 +674,20 @@ public abstract class CollectivesContract {
                 mismatch(
                     () -> sync.grouped(() -> sync.allGather(part, whole)),
                     "allGather(FLOAT32[5] \"weight\" to \"whole\")");
+                long[] counts = LongStream.generate(() -> 5).limit(ranks).toArray();
+                mismatch(
+                    () -> sync.allGather(plain, named, counts),
+                    "rank 0: allGather(FLOAT32[" + ranks * 5 + "] \"counts 5, 5",
+                    " to \"weight\")",
+                    " to \"bias\")");
+                mismatch(
+                    () -> sync.reduceScatter(named, plain, counts, ReduceOp.SUM),
+                    "rank 0: reduce(FLOAT32[5] \"weight\", SUM, root=0)",
+                    "rank " + last + ": reduce(FLOAT32[5] \"bias\", SUM, root=0)");
+                mismatch(
+                    () -> sync.allToAll(whole, counts, named, counts),
+                    " to \"weight\")",
+                    "rank " + last + ": allToAll(FLOAT32[0] \"counts of each pair\" to \"bias\")");
               }
             });
   }
@@ -701,6 +716,13 @@ public abstract class CollectivesContract {
                 sync.gather(inPlaceOnRoot, root ? whole : null, 0);
                 sync.scatter(root ? whole : null, inPlaceOnRoot, 0);
                 sync.reduce(whole, ReduceOp.SUM, 0);
+                long[] counts = LongStream.generate(() -> 5).limit(ranks).toArray();
+                sync.allGather(own, whole, counts);
+                sync.allGather(block, whole, counts);
+                sync.gather(own, root ? whole : null, counts, 0);
+                sync.reduceScatter(whole, own, counts, ReduceOp.SUM);
+                sync.reduceScatter(whole, block, counts, ReduceOp.SUM);
+                sync.allToAll(whole, counts, other, counts);
               }
             });
   }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -14,6 +15,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.DoubleBuffer;
@@ -43,6 +45,7 @@ import org.gradientsync.hooks.Compression;
 import org.gradientsync.hooks.PowerSgd;
 import org.gradientsync.hooks.TopK;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
@@ -199,34 +202,43 @@ public abstract class HookContract {
   @ParameterizedTest
   @MethodSource("severalAndOverlap")
   void aHookThatThrowsEndsTheStepOnAllRanks(int ranks, boolean overlap) {
+    Throwable declared = new ArithmeticException("on purpose");
+    Throwable undeclared = new IOException("on purpose"); // as Kotlin's functions can
     run(
         ranks,
         sync -> {
           boolean last = sync.rank() == ranks - 1;
           String expected = "the hook of the buckets has thrown: bucket=1, rank=" + (ranks - 1);
-          BucketHook hook =
-              bucket -> {
-                if (bucket.index() == 1 && last) {
-                  throw new ArithmeticException("on purpose");
-                }
-                EXACT.average(bucket);
-              };
-          GradientSync other = sync.split(0, sync.rank());
-          try (GradientBuckets buckets = small(sync).overlap(overlap).hook(hook).build()) {
-            GradientSyncException e =
-                assertThrows(GradientSyncException.class, () -> step(sync, buckets, 0));
-            if (last) {
-              assertTrue(e.getMessage().startsWith(expected), e.toString());
-              assertInstanceOf(ArithmeticException.class, e.getCause());
-            } else {
-              assertInstanceOf(RankLostException.class, e);
-              assertTrue(e.getMessage().startsWith("rank " + (ranks - 1)), e.toString());
-              assertTrue(e.getMessage().contains(expected), e.toString());
+          for (Throwable thrown : List.of(declared, undeclared)) {
+            BucketHook hook =
+                bucket -> {
+                  if (bucket.index() == 1 && last) {
+                    HookContract.<Error>raise(thrown);
+                  }
+                  EXACT.average(bucket);
+                };
+            GradientSync part = sync.split(0, sync.rank());
+            try (GradientBuckets buckets = small(part).overlap(overlap).hook(hook).build()) {
+              GradientSyncException e =
+                  assertThrows(GradientSyncException.class, () -> step(part, buckets, 0));
+              if (last) {
+                assertTrue(e.getMessage().startsWith(expected), e.toString());
+                assertSame(thrown, e.getCause());
+              } else {
+                assertInstanceOf(RankLostException.class, e);
+                assertTrue(e.getMessage().startsWith("rank " + (ranks - 1)), e.toString());
+                assertTrue(e.getMessage().contains(expected), e.toString());
+              }
+              assertThrows(IllegalStateException.class, buckets::finish);
+              sync.barrier(); // no rank has left before the others have thrown
             }
-            assertThrows(IllegalStateException.class, buckets::finish);
-            other.barrier(); // no rank has left before the others have thrown
           }
         });
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> void raise(Throwable thrown) throws T {
+    throw (T) thrown;
   }
 
   @ParameterizedTest
@@ -458,6 +470,18 @@ public abstract class HookContract {
             assertTrue(message.startsWith("state is another hook's: hook="), message);
           }
         });
+  }
+
+  @Test
+  void aDamagedStateIsRefused() throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    DataOutputStream out = new DataOutputStream(bytes);
+    out.writeUTF("topk:0.5");
+    out.writeLong(1);
+    out.writeInt(1);
+    out.writeUTF("error of a parameter");
+    out.writeInt(Integer.MAX_VALUE); // elements, of which there are none
+    assertThrows(EOFException.class, () -> load(new TopK(0.5), bytes.toByteArray()));
   }
 
   @ParameterizedTest

@@ -195,11 +195,14 @@ public abstract class ReducerContract {
                   }
                 }
               }
-              List<float[]> arrays = List.of(new float[3], new float[4]);
-              List<float[]> others = List.of(new float[4], new float[3]);
-              List<float[]> mine = sync.rank() == 0 ? arrays : others;
-              if (ranks > 1 && looksFirst()) {
-                assertMismatch(() -> sync.average(mine), "2 arrays #");
+              List<float[]> arrays = List.of(new float[1], new float[33], new float[1]);
+              for (int[] lengths : new int[][] {{2, 1, 32}, {35}, {}}) {
+                List<float[]> others = Arrays.stream(lengths).mapToObj(float[]::new).toList();
+                List<float[]> mine = sync.rank() == 0 ? arrays : others;
+                if (ranks > 1 && looksFirst()) {
+                  String last = lengths.length == 0 ? "[0] \"0 arrays #0\", A" : " arrays #";
+                  assertMismatch(() -> sync.average(mine), "[35] \"3 arrays #", last);
+                }
               }
               List<float[]> bad = Arrays.asList(new float[1], null);
               assertThrows(NullPointerException.class, () -> sync.average(bad));
