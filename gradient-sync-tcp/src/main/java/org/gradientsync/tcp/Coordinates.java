@@ -44,6 +44,9 @@ record Coordinates(
   /** The settings of this module. */
   static final Set<String> SETTINGS = Set.of(RANK, SIZE, MASTER, SECRET, INTERFACE);
 
+  /** Of a job: far beyond any, as a mistyped number takes memory for each rank. */
+  private static final int MOST_RANKS = 1 << 16;
+
   private static final String JOIN_VARIABLE = "GRADIENTSYNC_JOIN";
   private static final String SECRET_VARIABLE = "GRADIENTSYNC_SECRET";
   private static final List<String> VARIABLES =
@@ -91,7 +94,7 @@ record Coordinates(
         });
     List<String> names = List.copyOf(given.keySet());
     int rank = number(given, names.get(0), 0, Integer.MAX_VALUE);
-    int size = number(given, names.get(1), 1, Integer.MAX_VALUE);
+    int size = number(given, names.get(1), 1, MOST_RANKS);
     if (rank >= size) {
       throw new UnavailableException(
           "no such rank: "
