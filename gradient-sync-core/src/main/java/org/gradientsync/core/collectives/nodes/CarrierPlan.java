@@ -36,7 +36,6 @@ abstract class CarrierPlan implements Message {
   final int rail; // this rank's number on its node, and its shard if it carries one
   final int mateCount; // the ranks of this node
   private final SharedMemoryRendezvous board;
-  private final int[] local; // the ranks of this node
   private final List<Message> messages = new ArrayList<>();
   private final long[][] firsts; // of each shard, the first element of each piece
   private final long[][] lengths;
@@ -58,8 +57,7 @@ abstract class CarrierPlan implements Message {
     this.buffers = buffers;
     this.shards = shards;
     rail = layout.localRank();
-    local = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
-    mateCount = local.length;
+    mateCount = layout.ranksOf(layout.node()).size();
     firsts = new long[shards.ranks()][0];
     lengths = new long[shards.ranks()][0];
     copied = new int[shards.ranks()];
@@ -198,11 +196,7 @@ abstract class CarrierPlan implements Message {
       return sender;
     }
     int owner = lacking();
-    if (owner >= 0) {
-      int further = board.waitsFor(owner);
-      return further == RankMap.NO_RANK || further == group.rank() ? local[owner] : further;
-    }
-    return awaitedReceiver();
+    return owner >= 0 ? mates.toWaitFor(owner) : awaitedReceiver();
   }
 
   /** Copies one piece of each other shard that is there. Returns whether there was one. */

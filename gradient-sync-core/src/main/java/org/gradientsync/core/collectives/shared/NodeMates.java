@@ -5,9 +5,11 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.SharedFiles;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+import org.gradientsync.spi.Message;
 
 /** The ranks of this node, which read each other's buffers during a call. */
 public final class NodeMates {
@@ -16,6 +18,7 @@ public final class NodeMates {
   private final int own;
   private final SharedMemoryRendezvous rendezvous;
   private final NodeMemory node;
+  private final Awaited awaited = new Awaited();
 
   /**
    * @param ranks the ranks of the node in ascending order
@@ -34,11 +37,47 @@ public final class NodeMates {
   public void finishReading() {
     rendezvous.set(SharedMemoryRendezvous.DONE);
     for (int mate = 0; mate < ranks.length; mate++) {
-      if (mate != own) {
-        group.await(rendezvous.flag(mate, SharedMemoryRendezvous.DONE), ranks[mate]);
+      while (mate != own && isReading(mate)) {
+        awaited.reader = mate;
+        awaited.rank = toWaitFor(mate);
+        group.await(awaited, awaited.rank);
       }
     }
     requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
+  }
+
+  private boolean isReading(int mate) {
+    return !rendezvous.flag(mate, SharedMemoryRendezvous.DONE).test();
+  }
+
+  /**
+   * The rank to wait for if this one waits for a mate: the rank of another node that the mate waits
+   * for itself, or the mate.
+   */
+  public int toWaitFor(int mate) {
+    int further = rendezvous.waitsFor(mate);
+    return further == RankMap.NO_RANK || further == group.rank() ? ranks[mate] : further;
+  }
+
+  /** Finishes when a mate has read, or waits for another rank. */
+  private final class Awaited implements Message {
+    private int reader;
+    private int rank;
+
+    @Override
+    public void start() {
+      // the mate starts it
+    }
+
+    @Override
+    public boolean test() {
+      return !isReading(reader) || toWaitFor(reader) != rank;
+    }
+
+    @Override
+    public void close() {
+      // nothing to close
+    }
   }
 
   /** Throws if a rank gave up in this call, so that what was read from its memory is void. */

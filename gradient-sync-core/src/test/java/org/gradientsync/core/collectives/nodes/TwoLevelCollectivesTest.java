@@ -13,11 +13,13 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.group.OtherWorld;
@@ -305,6 +307,61 @@ class TwoLevelCollectivesTest {
             }
           }
         });
+  }
+
+  /** Rank 3 has all that it needs, and waits for rank 2, which waits for rank 0. */
+  @Test
+  void rankThatAnotherNodeWaitsForIsNamed() {
+    CountDownLatch named = new CountDownLatch(1);
+    Settings patient = new Settings(Map.of());
+    Settings impatient = new Settings(Map.of("timeout", "1", "reports", "off"));
+    TwoLevelReducerTest.run(
+        4,
+        () -> new Late(named),
+        SIZES,
+        rank -> rank == 3 ? impatient : patient,
+        (group, device, reducer, own) -> {
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 4000);
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, 4000)) {
+            CollectiveCall call = call(Kind.ALL_TO_ALL, false, in, out, null, own.rank());
+            reducer.run(call);
+            assertTrue(own.rank() < 3); // the others may end before they know that rank 3 has left
+          } catch (RankLostException e) {
+            if (own.rank() == 3) {
+              named.countDown();
+              assertTrue(e.getMessage().startsWith("timed out: rank 0 "), e.getMessage());
+            }
+          }
+        });
+  }
+
+  /** Two nodes of two ranks, of which the first one sends no elements for a while. */
+  private static final class Late extends OtherWorld {
+    private final CountDownLatch end;
+
+    Late(CountDownLatch end) {
+      this.end = end;
+    }
+
+    @Override
+    public int nodeOf(int rank) {
+      return rank / 2;
+    }
+
+    @Override
+    public Message sender(ByteBuffer memory, int peer, int tag) {
+      Message message = super.sender(memory, peer, tag);
+      boolean areElements = memory.remaining() > 1000;
+      return rank() == 0 && areElements ? beforeStarts(message, this::await) : message;
+    }
+
+    private void await() {
+      try {
+        end.await();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 
   private static DeviceBuffer wrapped(HostDevice device, int count) {

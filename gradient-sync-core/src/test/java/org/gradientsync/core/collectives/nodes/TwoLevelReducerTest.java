@@ -11,6 +11,7 @@ import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
@@ -59,11 +60,24 @@ class TwoLevelReducerTest {
 
   static void run(
       int ranks, Supplier<OtherWorld> worlds, TwoLevelSizes sizes, Settings settings, Calls calls) {
+    run(ranks, worlds, sizes, rank -> settings, calls);
+  }
+
+  /**
+   * @param ofRank each rank's settings
+   */
+  static void run(
+      int ranks,
+      Supplier<OtherWorld> worlds,
+      TwoLevelSizes sizes,
+      IntFunction<Settings> ofRank,
+      Calls calls) {
     LocalRanks.run(
         ranks,
         own -> {
+          Settings settings = ofRank.apply(own.rank());
           try (ProcessGroup world = ProcessGroup.world(worlds.get());
-              ProcessGroup group = world.split(0, world.rank(), NONE.timeouts());
+              ProcessGroup group = world.split(0, world.rank(), settings.timeouts());
               HostDevice device = new HostDevice()) {
             SyncContext context =
                 new SyncContext(
