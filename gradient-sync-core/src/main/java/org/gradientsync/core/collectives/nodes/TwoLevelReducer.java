@@ -32,7 +32,7 @@ import org.gradientsync.spi.Unclosed;
  * The reducer for processes on several nodes, with consecutive ranks on each node. Ranks of one
  * node read each other's buffers in place. Between nodes, a running sum passes from one to the next
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
- * HalvingPlan}) of blocks, or whole sums ({@link NodeSumsPlan}); {@link TwoLevelSizes} decide.
+ * HalvingPlan}) of blocks, or whole sums ({@link DirectSumsPlan}); {@link TwoLevelSizes} decide.
  *
  * <p>An all-gather ({@link AllGatherPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an
  * all-to-all of small blocks ({@link AllToAllPlan}) need equally many ranks on each node.
@@ -216,23 +216,25 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private CarrierPlan allReduce(HostBuffer own, NodeBuffers.Mapped mapped) {
     DataType type = own.type().accumulator();
     int sum = type.sizeInBytes();
-    if (way(own) == Way.NODE_SUMS) {
-      Shards chunks = sizes.nodeSums(own.count(), sum, carriers);
-      DeviceBuffer room = contributions(type, NodeSumsPlan.scratchCount(layout.nodes(), chunks));
-      return new NodeSumsPlan(ranks, mapped, chunks, room);
-    }
-    if (way(own) == Way.HALVING) {
-      Shards columns = sizes.columns(own.count(), sum, carriers);
-      long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());
-      DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum);
-      return new HalvingPlan(ranks, mapped, columns, room);
-    }
-    if (way(own) == Way.EXCHANGE) {
-      return exchange(own, mapped);
-    }
-    Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
-    DeviceBuffer room = sums(type);
-    return new RunningSumPlan(ranks, order, mapped, chunks, room);
+    return switch (way(own)) {
+      case DIRECT_SUMS -> {
+        Shards chunks = sizes.directSums(own.count(), sum, carriers);
+        DeviceBuffer room =
+            contributions(type, DirectSumsPlan.scratchCount(layout.nodes(), chunks));
+        yield new DirectSumsPlan(ranks, mapped, chunks, room);
+      }
+      case HALVING -> {
+        Shards columns = sizes.columns(own.count(), sum, carriers);
+        long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());
+        DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum);
+        yield new HalvingPlan(ranks, mapped, columns, room);
+      }
+      case EXCHANGE -> exchange(own, mapped);
+      default -> {
+        Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
+        yield new RunningSumPlan(ranks, order, mapped, chunks, sums(type));
+      }
+    };
   }
 
   private ExchangePlan exchange(HostBuffer own, NodeBuffers.Mapped mapped) {
@@ -244,7 +246,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     return new ExchangePlan(ranks, mapped, columns, rounds, room);
   }
 
-  /** Room for elements on their way in the buffer's type, which grows with the buffers. */
+  /** Room for elements on their way, which grows with the buffers. */
   private DeviceBuffer contributions(DataType type, long count) {
     DeviceBuffer room = contributions.get(type);
     if (room == null || room.count() < count) {

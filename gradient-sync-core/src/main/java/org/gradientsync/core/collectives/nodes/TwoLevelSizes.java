@@ -11,15 +11,18 @@ import org.gradientsync.core.rendezvous.LeaderRounds;
  * @param carries whether small buffers travel with the calls
  * @param chunkBytes the maximum size of a chunk of a running sum
  * @param halvingBytes the maximum size of what a carrier adds by halving, for each node
- * @param exchangeBytes how much more than a running sum an exchange may send, for each node; and
- *     half of how much more than halving node sums may
+ * @param exchangeBytes how much more than a running sum an exchange may send, for each node
+ * @param directBytes how much more than halving a node may send if it sends its sums straight to
+ *     the others; 0 if none does
  */
-record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exchangeBytes) {
+record TwoLevelSizes(
+    boolean carries, int chunkBytes, int halvingBytes, int exchangeBytes, int directBytes) {
   /** Up to this size, MPI sends a message without first waiting for the receiver to be ready. */
   static final int MAX_CHUNK_BYTES = 32 << 10;
 
   /** Those that take the least time by the model. */
-  static final TwoLevelSizes USUAL = new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 110 << 10);
+  static final TwoLevelSizes USUAL =
+      new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 110 << 10, 220 << 10);
 
   private static final int MIN_CHUNK_BYTES = 4 << 10;
   private static final int MIN_CHUNK_OF_CHAIN = 1 << 10;
@@ -29,8 +32,12 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   private static final int MAX_COLUMN_BYTES = 256 << 10;
   private static final long MOST_BY_HALVING = 4 << 20; // of a carrier; more is for the links alone
 
-  private static final int CHUNKS_OF_NODE_SUMS = 4;
-  private static final long MOST_OF_NODE_SUMS = 128 << 10; // above, halving takes no longer
+  private static final int CHUNKS_OF_DIRECT = 4;
+  private static final long MOST_DIRECT = 128 << 10; // above, halving takes no longer
+
+  /** Of two nodes. With more, their leaders add for longer than a round takes. */
+  private static final int MOST_CARRIED_BESIDE_DIRECT = 8 << 10;
+
   private static final long MOST_CARRIED_A_ROUND = 45_000; // then rounds of their own take less
   private static final long MOST_BY_EXCHANGE = 4 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
@@ -44,8 +51,8 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   enum Way {
     /** With the calls of the rendezvous. */
     CALLS,
-    /** See {@link NodeSumsPlan}. */
-    NODE_SUMS,
+    /** See {@link DirectSumsPlan}. */
+    DIRECT_SUMS,
     /** See {@link HalvingPlan}. */
     HALVING,
     /** See {@link ExchangePlan}. */
@@ -66,22 +73,22 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
     if (order == SumOrder.RANKS) {
       return inRankOrder(nodes, count * element, ranks, shards);
     }
-    boolean sendsNodeSums = ranks == nodes * shards && sendsNodeSums(nodes, count * sum);
-    boolean takesOneHop = sendsNodeSums && nodes == 2; // and carriers add at the same time
-    if (carries && count * sum <= LeaderRounds.mostSum() / (takesOneHop ? 2 : 1)) {
+    boolean direct = ranks == nodes * shards && directTakesLess(nodes, count * sum);
+    int carried = direct && nodes == 2 ? MOST_CARRIED_BESIDE_DIRECT : LeaderRounds.mostSum();
+    if (carries && count * sum <= carried) {
       return Way.CALLS;
     }
-    if (sendsNodeSums) {
-      return Way.NODE_SUMS;
+    if (direct) {
+      return Way.DIRECT_SUMS;
     }
     long most = Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);
     return shard(count, shards) * sum <= most ? Way.HALVING : Way.RUNNING_SUM;
   }
 
   /** Whether one round of more bytes takes less time than the rounds of halving. */
-  private boolean sendsNodeSums(int nodes, long bytes) {
+  private boolean directTakesLess(int nodes, long bytes) {
     long more = (nodes - 1) * bytes - 2 * (nodes - 1) * bytes / nodes;
-    return bytes <= MOST_OF_NODE_SUMS && exchangeBytes > 0 && more <= 2L * exchangeBytes;
+    return directBytes > 0 && bytes <= MOST_DIRECT && more <= directBytes;
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
@@ -224,12 +231,12 @@ record TwoLevelSizes(boolean carries, int chunkBytes, int halvingBytes, int exch
   }
 
   /**
-   * The shards of carriers, in chunks whose sums all nodes get.
+   * The shards of carriers, in chunks whose node sums all nodes get.
    *
    * @param sum the size of an element's sum
    */
-  Shards nodeSums(long count, int sum, int shards) {
-    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / CHUNKS_OF_NODE_SUMS));
+  Shards directSums(long count, int sum, int shards) {
+    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / CHUNKS_OF_DIRECT));
     return new Shards(count, shards, Math.max(MIN_CHUNK_BYTES, bytes) / sum);
   }
 

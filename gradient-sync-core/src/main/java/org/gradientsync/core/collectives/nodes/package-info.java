@@ -23,11 +23,12 @@
  * org.gradientsync.core.collectives.nodes.HalvingRounds} of a {@link
  * org.gradientsync.core.collectives.nodes.HalvingPlan}.
  *
- * <p>What only moves goes between ranks with the same number on their nodes, as a {@link
+ * <p>What only moves, and in any order the node sums of small buffers of few nodes, goes between
+ * ranks with the same number on their nodes, as a {@link
  * org.gradientsync.core.collectives.nodes.RailPlan} says: {@link
- * org.gradientsync.core.collectives.nodes.AllGatherPlan} and {@link
- * org.gradientsync.core.collectives.nodes.AllToAllPlan}; and so do sums of small buffers of few
- * nodes, in any order: {@link org.gradientsync.core.collectives.nodes.NodeSumsPlan}.
+ * org.gradientsync.core.collectives.nodes.AllGatherPlan}, {@link
+ * org.gradientsync.core.collectives.nodes.AllToAllPlan}, and {@link
+ * org.gradientsync.core.collectives.nodes.DirectSumsPlan}.
  *
  * <p>{@link org.gradientsync.core.collectives.nodes.TwoLevelGpuReducer} is for GPUs. It is made of
  * two other reducers, that of a node's ranks and one that carries messages between the ranks with

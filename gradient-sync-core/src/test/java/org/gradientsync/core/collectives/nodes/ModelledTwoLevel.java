@@ -58,7 +58,7 @@ final class ModelledTwoLevel {
           order == SumOrder.ANY
               ? withSums(machine, nodes, count)
               : withCalls(machine, nodes, count);
-      case NODE_SUMS -> nodeSums(machine, nodes, count);
+      case DIRECT_SUMS -> directSums(machine, nodes, count);
       case HALVING -> halving(machine, nodes, count);
       case EXCHANGE -> exchange(machine, nodes, count);
       case RUNNING_SUM -> runningSum(machine, nodes, order, count);
@@ -93,10 +93,10 @@ final class ModelledTwoLevel {
     return model.result(blocks.run(met, messages), messages[0]);
   }
 
-  /** By sums of all nodes that each node gets. See {@link NodeSumsPlan}. */
-  static Modelled nodeSums(ModelledMachine machine, int nodes, long count) {
+  /** By sums of all nodes that each node gets. See {@link DirectSumsPlan}. */
+  static Modelled directSums(ModelledMachine machine, int nodes, long count) {
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
-    Shards shards = SIZES.nodeSums(count, ELEMENT, machine.ranksPerNode());
+    Shards shards = SIZES.directSums(count, ELEMENT, machine.ranksPerNode());
     int[][] come = new int[nodes][shards.chunks()];
     long[] clocks = model.meet(0, false);
     for (int node = 0; node < nodes; node++) {

@@ -147,7 +147,7 @@ final class ScalingModel {
         bytes <= LeaderRounds.mostSum()
             ? time(ModelledTwoLevel.withSums(MACHINE, nodes, count))
             : "",
-        time(ModelledTwoLevel.nodeSums(MACHINE, nodes, count)),
+        time(ModelledTwoLevel.directSums(MACHINE, nodes, count)),
         time(ModelledTwoLevel.halving(MACHINE, nodes, count)),
         time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.ANY, count)));
   }

@@ -41,8 +41,8 @@ class TwoLevelCollectivesTest {
   private static final Kind[] KINDS = {Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL};
   private static final Kind[] MOVES = {Kind.ALL_GATHER, Kind.ALL_TO_ALL};
   private static final int CHUNK_BYTES = 1024;
-  private static final TwoLevelSizes LARGER = new TwoLevelSizes(false, 8 * CHUNK_BYTES, 0, 0);
-  private static final TwoLevelSizes SIZES = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0);
+  private static final TwoLevelSizes LARGER = new TwoLevelSizes(false, 8 * CHUNK_BYTES, 0, 0, 0);
+  private static final TwoLevelSizes SIZES = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0, 0);
 
   private static Settings settings(SumOrder order) {
     return new Settings(Map.of("order", order.name().toLowerCase(Locale.ROOT)));

@@ -13,7 +13,7 @@ import org.gradientsync.core.ranks.Channel;
  *
  * <p>Sums travel in the {@linkplain org.gradientsync.DataType#accumulator accumulator's type}.
  */
-final class NodeSumsPlan extends RailPlan {
+final class DirectSumsPlan extends RailPlan {
   private final Chunk[] chunks;
 
   /** A chunk of this rank's shard. */
@@ -37,7 +37,7 @@ final class NodeSumsPlan extends RailPlan {
    * @param shards one for each carrier of a node, in chunks
    * @param scratch {@link #scratchCount} elements of the accumulator's type
    */
-  NodeSumsPlan(
+  DirectSumsPlan(
       TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, DeviceBuffer scratch) {
     super(ranks, buffers, shards, shards.chunks() * ranks.layout().nodes());
     chunks = new Chunk[shards.chunks()];
