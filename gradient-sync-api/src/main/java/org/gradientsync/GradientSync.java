@@ -156,8 +156,8 @@ public abstract class GradientSync implements AutoCloseable {
    * share one call for each 16 million elements, so many small ones cost what their bytes cost, and
    * a copy on the host more. Collective.
    *
-   * @param arrays as many on all ranks, or none, each as long; do not change if this method throws,
-   *     unless there are more than 16 million elements
+   * @param arrays as many on all ranks (also none on all), each as long; do not change if this
+   *     method throws, unless there are more than 16 million elements
    * @throws MismatchedCallException if the ranks' calls differ, or the lengths of their arrays
    */
   public abstract void average(List<float[]> arrays);

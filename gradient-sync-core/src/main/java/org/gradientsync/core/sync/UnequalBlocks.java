@@ -25,7 +25,9 @@ import org.gradientsync.spi.Resources;
  */
 final class UnequalBlocks implements AutoCloseable {
   private static final Consumer<CollectiveCall> NOTHING = call -> {};
-  private static final String PART = "part"; // because inputs and outputs have different names
+
+  /** Of messages, as a sender's input and a receiver's output may have different names. */
+  private static final String PART = "part";
 
   private final ProcessGroup group;
   private final BackendDevice device;
@@ -54,7 +56,11 @@ final class UnequalBlocks implements AutoCloseable {
    */
   private CollectiveCall comparison(CollectiveCall call) {
     AbstractDeviceBuffer named = device.allocate(call.buffer().type(), 0);
-    DeviceBuffer output = call.out() == null ? null : call.out().slice(0, 0);
+    AbstractDeviceBuffer out = (AbstractDeviceBuffer) call.out();
+    boolean inPlace =
+        call.kind() == Kind.REDUCE_SCATTER && out.overlaps((AbstractDeviceBuffer) call.in());
+    // A part of the input has no name of its own.
+    DeviceBuffer output = inPlace ? named : out == null ? null : out.slice(0, 0);
     if (call.kind() == Kind.ALL_TO_ALL) {
       named.named("counts of each pair");
     } else {

@@ -722,6 +722,7 @@ public abstract class CollectivesContract {
                 sync.gather(own, root ? whole : null, counts, 0);
                 sync.reduceScatter(whole, own, counts, ReduceOp.SUM);
                 sync.reduceScatter(whole, block, counts, ReduceOp.SUM);
+                sync.reduceScatter(whole, inPlaceOnRoot, counts, ReduceOp.SUM);
                 sync.allToAll(whole, counts, other, counts);
               }
             });

@@ -200,7 +200,8 @@ public abstract class ReducerContract {
                 List<float[]> others = Arrays.stream(lengths).mapToObj(float[]::new).toList();
                 List<float[]> mine = sync.rank() == 0 ? arrays : others;
                 if (ranks > 1 && looksFirst()) {
-                  String last = lengths.length == 0 ? "[0] \"0 arrays #0\", A" : " arrays #";
+                  int total = Arrays.stream(lengths).sum();
+                  String last = "[" + total + "] \"" + lengths.length + " arrays #";
                   assertMismatch(() -> sync.average(mine), "[35] \"3 arrays #", last);
                 }
               }
