@@ -53,9 +53,12 @@ public final class RanksAsProcesses {
 
   private static final int TERMINATED = 128 + 15;
 
-  /** Ends this process's group, if it leads one, after its end. */
+  /**
+   * Ends this process's group after its end, if it leads one, as {@link LauncherProcess} lets it.
+   */
   private static final String WATCH =
-      "[ \"$(cut -d' ' -f5 /proc/$PPID/stat)\" = $PPID ] || exit; trap '' TERM; read line;"
+      "trap '' HUP INT TERM USR1 USR2; [ \"$(cut -d' ' -f5 /proc/$PPID/stat)\" = $PPID ] || exit;"
+          + " read line;"
           + " kill -TERM 0; sleep "
           + PATIENCE_SECONDS
           + "; kill -KILL 0";
@@ -181,12 +184,19 @@ public final class RanksAsProcesses {
     return failure;
   }
 
-  /** Starts a process that ends the ranks when this one, which holds a pipe to it, is killed. */
-  private static Process startWatch() throws IOException {
-    return new ProcessBuilder("sh", "-c", WATCH)
-        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-        .redirectError(ProcessBuilder.Redirect.DISCARD)
-        .start();
+  /**
+   * Starts a process that ends the ranks when this one, which holds a pipe to it, is killed.
+   * Returns null where there is no shell; then only they would live on.
+   */
+  private static Process startWatch() {
+    try {
+      return new ProcessBuilder("sh", "-c", WATCH)
+          .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+          .redirectError(ProcessBuilder.Redirect.DISCARD)
+          .start();
+    } catch (IOException e) {
+      return null;
+    }
   }
 
   /** Waits until all have ended, or one has failed. */

@@ -18,7 +18,8 @@ public final class RankProgram {
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
-    if (sync.launcher().equals("tcp") && System.getenv("GRADIENTSYNC_SECRET").isBlank()) {
+    if (sync.launcher().equals("tcp")
+        && System.getenv().getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
       throw new IllegalStateException("no secret");
     }
     run(sync, args);
