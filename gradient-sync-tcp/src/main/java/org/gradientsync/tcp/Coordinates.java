@@ -112,7 +112,7 @@ record Coordinates(
     int port;
     if (built) {
       int colon = host.lastIndexOf(':');
-      if (colon < 1) {
+      if (colon < 1 || !host.substring(colon + 1).matches("\\d{1,5}")) {
         throw notAnAddress(names.get(2), master, rank);
       }
       port = number(Map.of(MASTER, host.substring(colon + 1)), MASTER, 1, 0xffff);
