@@ -307,7 +307,8 @@ public final class Selection {
             launcher.name());
       }
       ProcessGroup world = LaunchedJob.connect(launcher, settings);
-      // Of an elastic job other ranks may take part, and threads may have another job's variables.
+      // Of an elastic job other ranks may take part; and a rank of settings that the builder has
+      // been given is no process of the job that the variables are of.
       boolean isProcess = world.transport().process().isPresent();
       if (launcher.launched() && isProcess && !settings.elastic()) {
         variables.requireSize(world.size());
