@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
@@ -195,12 +196,14 @@ class FaultsTest {
   void aRankThatDiesInAnotherCallIsNamed(String call) {
     faults.onRank(1).atCall(1).die();
     Queue<Throwable> seen = new ConcurrentLinkedQueue<>();
+    CyclicBarrier both = new CyclicBarrier(2); // no rank dies while the other is being created
     assertThrows(
         GradientSyncException.class,
         () ->
             run(
                 2,
                 (sync, buffer) -> {
+                  both.await();
                   try {
                     make(call, sync, buffer);
                   } catch (Throwable t) {
