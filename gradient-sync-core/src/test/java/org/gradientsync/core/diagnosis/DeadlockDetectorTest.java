@@ -133,7 +133,7 @@ class DeadlockDetectorTest {
     LocalRanks.run(
         before + circle,
         own -> {
-          try (ProcessGroup world = ProcessGroup.world(new ManyNodes());
+          try (ProcessGroup world = ProcessGroup.world(new OtherWorld(rank -> rank));
               GradientSync sync = new SyncBuilder().ranks(world).create()) {
             int next = sync.rank() + 1 == sync.size() ? before : sync.rank() + 1;
             String text =
@@ -152,14 +152,6 @@ class DeadlockDetectorTest {
             }
           }
         });
-  }
-
-  /** A transport whose ranks are on nodes of their own, so that they soon wait for long. */
-  private static final class ManyNodes extends OtherWorld {
-    @Override
-    public int nodeOf(int rank) {
-      return rank;
-    }
   }
 
   /** A transport that delays calls, but not probes. */

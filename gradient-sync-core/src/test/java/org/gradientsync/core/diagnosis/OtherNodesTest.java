@@ -83,19 +83,13 @@ class OtherNodesTest {
 
   /** Threads on several nodes. One of them dies as soon as all have begun. */
   private final class Nodes extends OtherWorld {
-    private final IntUnaryOperator nodeOf;
     private final int dead;
     private final CountDownLatch alive;
 
     Nodes(IntUnaryOperator nodeOf, int dead, CountDownLatch alive) {
-      this.nodeOf = nodeOf;
+      super(nodeOf);
       this.dead = dead;
       this.alive = alive;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return nodeOf.applyAsInt(rank);
     }
 
     @Override

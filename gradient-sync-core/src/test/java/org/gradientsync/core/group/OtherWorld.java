@@ -1,6 +1,7 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import java.util.function.IntUnaryOperator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
@@ -35,16 +36,33 @@ public class OtherWorld implements Transport {
   private static final int APART = 1 << 22; // separates its tags from those of the ranks' own world
 
   private final Transport inner;
+  private final IntUnaryOperator nodes;
 
   public OtherWorld() {
     this(LocalWorld.current().orElseThrow().transport());
   }
 
   /**
+   * @param nodes the node of each rank
+   */
+  public OtherWorld(IntUnaryOperator nodes) {
+    this(LocalWorld.current().orElseThrow().transport(), nodes);
+  }
+
+  /**
    * @param inner carries its messages, with other tags
    */
   public OtherWorld(Transport inner) {
+    this(inner, inner::nodeOf);
+  }
+
+  /**
+   * @param inner carries its messages, with other tags
+   * @param nodes the node of each rank
+   */
+  public OtherWorld(Transport inner, IntUnaryOperator nodes) {
     this.inner = inner;
+    this.nodes = nodes;
   }
 
   /** A message with an action that runs before each start of it. */
@@ -75,7 +93,7 @@ public class OtherWorld implements Transport {
 
   @Override
   public int nodeOf(int rank) {
-    return inner.nodeOf(rank);
+    return nodes.applyAsInt(rank);
   }
 
   @Override

@@ -127,9 +127,8 @@ class CarriedTransferTest {
   private static final class Nodes extends OtherWorld {
     private final AtomicInteger sent = new AtomicInteger();
 
-    @Override
-    public int nodeOf(int rank) {
-      return rank / 2;
+    Nodes() {
+      super(rank -> rank / 2);
     }
 
     @Override

@@ -373,15 +373,9 @@ class NodesRendezvousTest {
 
   private final class Nodes extends OtherWorld {
     private static final int CHANNELS = 8192;
-    private final int[] nodes;
 
     Nodes(int[] nodes) {
-      this.nodes = nodes;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return nodes[rank];
+      super(rank -> nodes[rank]);
     }
 
     @Override

@@ -223,12 +223,7 @@ class ManyRanksTest {
     private final Set<Integer> receivers = ConcurrentHashMap.newKeySet();
 
     Nodes(Transport inner) {
-      super(inner);
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return rank / RANKS_OF_NODE;
+      super(inner, rank -> rank / RANKS_OF_NODE);
     }
 
     @Override

@@ -4,10 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -15,14 +15,12 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.collectives.messages.Shards;
-import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.selection.OwnParts;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
@@ -31,6 +29,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class ScalingModelTest {
+  private static final Set<Integer> SENT = Set.of(Channel.SCATTER, Channel.GATHER, Channel.CALLS);
+
   /**
    * The machine of the measurements: two ranks a node, links of 400 Mbit/s, of whose frames of 1514
    * bytes 1448 are data. The other parameters hardly matter for large buffers.
@@ -86,7 +86,8 @@ class ScalingModelTest {
     LocalRanks.run(
         nodes * perNode,
         own -> {
-          try (ProcessGroup group = ProcessGroup.world(new Nodes(perNode, messages, bytes));
+          try (ProcessGroup group =
+                  ProcessGroup.world(new CountedNodes(perNode, SENT, messages, bytes));
               HostDevice device = new HostDevice();
               Reducer reducer = reducer(group, device, order)) {
             for (int i = 0; i < counts.length; i++) {
@@ -130,42 +131,6 @@ class ScalingModelTest {
     long[] values = new long[after.length];
     Arrays.setAll(values, i -> after[i] - before[i]);
     return values;
-  }
-
-  /** Ranks as threads that take each other for ranks of other nodes, and count what they send. */
-  private static final class Nodes extends OtherWorld {
-    private final int perNode;
-    private final AtomicLongArray messages;
-    private final AtomicLongArray bytes;
-
-    Nodes(int perNode, AtomicLongArray messages, AtomicLongArray bytes) {
-      this.perNode = perNode;
-      this.messages = messages;
-      this.bytes = bytes;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return rank / perNode;
-    }
-
-    @Override
-    public Message sender(ByteBuffer memory, int peer, int tag) {
-      Message message = super.sender(memory, peer, tag);
-      int channel = tag & (1 << Channel.BITS) - 1;
-      boolean counts =
-          channel == Channel.SCATTER || channel == Channel.GATHER || channel == Channel.CALLS;
-      if (!counts || nodeOf(peer) == nodeOf(rank())) {
-        return message;
-      }
-      int size = memory.remaining();
-      return beforeStarts(
-          message,
-          () -> {
-            messages.incrementAndGet(nodeOf(rank()));
-            bytes.addAndGet(nodeOf(rank()), size);
-          });
-    }
   }
 
   @Test

@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.gradientsync.DataType;
@@ -41,6 +42,7 @@ class TwoLevelCollectivesTest {
   private static final Kind[] KINDS = {Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL};
   private static final Kind[] MOVES = {Kind.ALL_GATHER, Kind.ALL_TO_ALL};
   private static final int CHUNK_BYTES = 1024;
+  private static final Set<Integer> DATA = Set.of(Channel.SCATTER, Channel.GATHER, Channel.DATA);
   private static final TwoLevelSizes LARGER = new TwoLevelSizes(false, 8 * CHUNK_BYTES, 0, 0, 0);
   private static final TwoLevelSizes SIZES = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0, 0);
 
@@ -182,7 +184,7 @@ class TwoLevelCollectivesTest {
     AtomicLongArray sent = new AtomicLongArray(nodes);
     TwoLevelReducerTest.run(
         nodes * perNode,
-        () -> new Counted(perNode, messages, sent),
+        () -> new CountedNodes(perNode, DATA, messages, sent),
         sizes,
         settings(order),
         (group, device, reducer, own) -> {
@@ -340,12 +342,8 @@ class TwoLevelCollectivesTest {
     private final CountDownLatch end;
 
     Late(CountDownLatch end) {
+      super(rank -> rank / 2);
       this.end = end;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return rank / 2;
     }
 
     @Override
@@ -367,42 +365,5 @@ class TwoLevelCollectivesTest {
   private static DeviceBuffer wrapped(HostDevice device, int count) {
     return device.wrap(
         DataType.FLOAT32, ByteBuffer.allocateDirect(count * 4).order(ByteOrder.nativeOrder()));
-  }
-
-  /** Counts what the ranks of each node send to other nodes, without the calls. */
-  private static final class Counted extends OtherWorld {
-    private final int perNode;
-    private final AtomicLongArray messages;
-    private final AtomicLongArray bytes;
-
-    Counted(int perNode, AtomicLongArray messages, AtomicLongArray bytes) {
-      this.perNode = perNode;
-      this.messages = messages;
-      this.bytes = bytes;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return rank / perNode;
-    }
-
-    @Override
-    public Message sender(ByteBuffer memory, int peer, int tag) {
-      Message message = super.sender(memory, peer, tag);
-      int channel = tag % (1 << Channel.BITS);
-      int node = nodeOf(rank());
-      boolean isData =
-          channel == Channel.SCATTER || channel == Channel.GATHER || channel == Channel.DATA;
-      if (!isData || nodeOf(peer) == node) {
-        return message;
-      }
-      int size = memory.remaining();
-      return beforeStarts(
-          message,
-          () -> {
-            messages.incrementAndGet(node);
-            bytes.addAndGet(node, size);
-          });
-    }
   }
 }

@@ -16,6 +16,7 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.ForwardingReducer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
+import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -54,7 +55,7 @@ class TwoLevelGpuReducerTest {
     LocalRanks.run(
         nodes.length,
         own -> {
-          try (ProcessGroup world = ProcessGroup.world(new TwoLevelReducerTest.Nodes(nodes));
+          try (ProcessGroup world = ProcessGroup.world(new OtherWorld(rank -> nodes[rank]));
               ProcessGroup group = world.split(0, world.rank(), SETTINGS.timeouts());
               HostDevice device = new HostDevice()) {
             NodeLayout layout = new NodeLayout(group.ranks());

@@ -58,7 +58,7 @@ class TwoLevelReducerTest {
    * @param nodes the node of each rank
    */
   static void run(int[] nodes, TwoLevelSizes sizes, Settings settings, Calls calls) {
-    run(nodes.length, () -> new Nodes(nodes), sizes, settings, calls);
+    run(nodes.length, () -> new OtherWorld(rank -> nodes[rank]), sizes, settings, calls);
   }
 
   static void run(
@@ -366,7 +366,7 @@ class TwoLevelReducerTest {
     LocalRanks.run(
         nodes.length,
         own -> {
-          try (ProcessGroup world = ProcessGroup.world(new Nodes(nodes))) {
+          try (ProcessGroup world = ProcessGroup.world(new OtherWorld(rank -> nodes[rank]))) {
             if (world.rank() == 0) {
               layout[0] = new NodeLayout(world.ranks());
             }
@@ -374,18 +374,5 @@ class TwoLevelReducerTest {
           }
         });
     return layout[0];
-  }
-
-  static final class Nodes extends OtherWorld {
-    private final int[] nodes;
-
-    Nodes(int[] nodes) {
-      this.nodes = nodes;
-    }
-
-    @Override
-    public int nodeOf(int rank) {
-      return nodes[rank];
-    }
   }
 }
