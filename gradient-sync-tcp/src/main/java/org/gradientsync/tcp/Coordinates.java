@@ -47,6 +47,7 @@ record Coordinates(
   /** Of a job: far beyond any, as a mistyped number takes memory for each rank. */
   private static final int MOST_RANKS = 1 << 16;
 
+  private static final int MOST_PORT = 0xffff;
   private static final String JOIN_VARIABLE = "GRADIENTSYNC_JOIN";
   private static final String SECRET_VARIABLE = "GRADIENTSYNC_SECRET";
   private static final List<String> VARIABLES =
@@ -112,13 +113,14 @@ record Coordinates(
     int port;
     if (built) {
       int colon = host.lastIndexOf(':');
-      if (colon < 1 || !host.substring(colon + 1).matches("\\d{1,5}")) {
+      String text = host.substring(colon + 1);
+      port = text.matches("\\d{1,5}") ? Integer.parseInt(text) : 0;
+      if (colon < 1 || port < 1 || port > MOST_PORT) {
         throw notAnAddress(names.get(2), master, rank);
       }
-      port = number(Map.of(MASTER, host.substring(colon + 1)), MASTER, 1, 0xffff);
       host = host.substring(0, colon);
     } else {
-      port = number(given, "MASTER_PORT", 1, 0xffff);
+      port = number(given, "MASTER_PORT", 1, MOST_PORT);
     }
     if (host.startsWith("[") && host.endsWith("]")) {
       host = host.substring(1, host.length() - 1);

@@ -107,7 +107,18 @@ class CoordinatesTest {
 
   /** Instead of looking up a name until the time-out. */
   @ParameterizedTest
-  @ValueSource(strings = {"::1", "[::1]", "[::1", ":", "::1]:29500", "node0:", "a:b:29500"})
+  @ValueSource(
+      strings = {
+        "::1",
+        "[::1]",
+        "[::1",
+        ":",
+        "::1]:29500",
+        "node0:",
+        "a:b:29500",
+        "a:0",
+        "a:65536"
+      })
   void whatIsNoHostAndPortIsNamed(String master) {
     Settings settings =
         new Settings(Map.of("tcp.rank", "0", "tcp.size", "2", "tcp.master", master));
