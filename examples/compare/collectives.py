@@ -4,8 +4,8 @@
   python3 collectives.py --ranks 4 --json FILE [--collective all-reduce] [--max-bytes 1G] [--rounds 5] [--plain]
 
 COLLECTIVE is all-reduce, all-gather, reduce-scatter, broadcast, all-to-all, or grouped: 64 all-reduces in one. Float32
-from 1 KB on, each size four times the one before; it is that of the larger buffer. One process for each GPU. A figure is the time of one collective in
-microseconds on rank 0's GPU, the median of the rounds:
+from 1 KB on, each size four times the one before; it is that of the larger buffer. One process for each GPU. A figure is
+the time of one collective in microseconds on rank 0's GPU, the median of the rounds:
 
   nccl       torch.distributed with NCCL (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, broadcast,
              all_to_all_single; grouped: all_reduce in a coalescing manager), AVG, in place but for

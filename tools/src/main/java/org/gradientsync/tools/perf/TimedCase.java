@@ -322,6 +322,9 @@ class TimedCase implements AutoCloseable {
     }
     end.close();
     start.close();
+    for (DeviceBuffer part : group) {
+      part.close();
+    }
     if (smaller != larger) {
       smaller.close();
     }
