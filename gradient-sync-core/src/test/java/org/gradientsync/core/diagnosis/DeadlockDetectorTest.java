@@ -133,6 +133,7 @@ class DeadlockDetectorTest {
     LocalRanks.run(
         before + circle,
         own -> {
+          // Each on a node of its own, so that they soon wait for long.
           try (ProcessGroup world = ProcessGroup.world(new OtherWorld(rank -> rank));
               GradientSync sync = new SyncBuilder().ranks(world).create()) {
             int next = sync.rank() + 1 == sync.size() ? before : sync.rank() + 1;
