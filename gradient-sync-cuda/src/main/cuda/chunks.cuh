@@ -1,4 +1,4 @@
-// stream, stream_few_ctas, staged and stream_blocks: what goes in chunks.
+// stream, stream_few_ctas, staged, stream_blocks and stream_parts: what goes in chunks.
 
 #pragma once
 
@@ -22,15 +22,29 @@ __device__ __forceinline__ void barrier_come(int barrier) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(WORKERS + 32) : "memory");
 }
 
+// One of the buffers that are reduced as one. Each begins with a batch of its own, so that all elements of a batch lie in one.
+// PeerPlanner.java knows this layout.
+struct Part {
+  void* buffers[MAX_RANKS];
+  long long count; // elements
+  int batch;       // the number of its first
+  int aligned;     // as in Arguments
+};
+
+template <bool FIRST, class A, class B> struct Either { using Type = B; };
+template <class A, class B> struct Either<true, A, B> { using Type = A; };
+
 // A block's part of a chunk: one batch of vectors after the other, which lie between those of the other blocks. A worker
 // has BATCH vectors in flight. With BLOCKS each owner has a block of `count` elements, which lies in `buffers`, of none if it is
-// 0; otherwise a shard of one buffer.
-template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
+// 0; otherwise a shard of one buffer. With PARTS that are several, see Part.
+template <class F, int FAMILY, int BATCH, bool BLOCKS, bool PARTS> struct Tile {
   using V = Vector<F, FAMILY>;
+  using Elements = typename Either<PARTS, Part, Arguments>::Type; // has `buffers`, `count` and `aligned`
   static constexpr int SIZE = WORKERS * BATCH; // of a batch
+  static constexpr int WHOLE = PARTS ? SIZE : 1; // what shards are multiples of
   const Arguments& a;
   long long vectors = (a.count + V::SIZE - 1) / V::SIZE;
-  long long shard = BLOCKS ? vectors : (vectors + a.ranks - 1) / a.ranks;
+  long long shard = BLOCKS ? vectors : (vectors + a.ranks * WHOLE - 1) / (a.ranks * WHOLE) * WHOLE;
   long long stride = (long long)SIZE * gridDim.x; // from one batch of a block to its next
   long long chunk = stride * a.batches;
   int place = (threadIdx.x & ~31) + V::place(threadIdx.x & 31); // of this thread's first vector in a batch
@@ -46,10 +60,30 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
     int turn = sender - receiver - 1 + (sender > receiver ? 0 : a.ranks);
     return a.staging[receiver] + ((c % SLOTS) * (a.ranks - 1) + turn) * a.stride + at;
   }
+  // Where a batch's elements lie, whose first vector is this thread's i. Makes i and last the vectors there.
+  __device__ __forceinline__ const Elements& find(long long& i, long long& last) const {
+    if constexpr (PARTS) {
+      const Part* parts = reinterpret_cast<const Part*>(a.local);
+      int batch = (int)((i - place) / SIZE), low = 0, high = i < last ? a.root : 1;
+      while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (parts[middle].batch <= batch) {
+          low = middle;
+        } else {
+          high = middle;
+        }
+      }
+      last = i < last ? (parts[low].count + V::SIZE - 1) / V::SIZE : 0;
+      i -= (long long)parts[low].batch * SIZE;
+      return parts[low];
+    } else {
+      return a;
+    }
+  }
   // Whether a batch whose first vector is this thread's i is all there, and in whole vectors.
-  __device__ __forceinline__ bool full(long long i, long long last) const {
+  __device__ __forceinline__ bool full(const Elements& e, long long i, long long last) const {
     long long behind = i - place + SIZE;
-    return behind <= last && behind * V::SIZE <= a.count;
+    return behind <= last && behind * V::SIZE <= e.count;
   }
 
   // Looks at what this thread sends of a chunk, and at what it adds to it.
@@ -69,23 +103,25 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
         int from = BLOCKS ? owner : a.rank;
         if (BLOCKS && a.buffers[from] == nullptr) continue;
         long long i = begin(owner) + c * chunk + at + done, last = end(owner);
-        if ((a.aligned >> from & 1) && full(i, last)) {
-          contribute<true>(from, i, last, slot(owner, a.rank, c) + done);
+        const Elements& e = find(i, last);
+        if ((e.aligned >> from & 1) && full(e, i, last)) {
+          contribute<true>(e, from, i, last, slot(owner, a.rank, c) + done);
         } else {
-          contribute<false>(from, i, last, slot(owner, a.rank, c) + done);
+          contribute<false>(e, from, i, last, slot(owner, a.rank, c) + done);
         }
       }
     }
   }
 
-  template <bool FULL> __device__ __forceinline__ void contribute(int from, long long i, long long last, uint4* to) const {
+  template <bool FULL>
+  __device__ __forceinline__ void contribute(const Elements& e, int from, long long i, long long last, uint4* to) const {
     uint4 v[BATCH];
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
-        v[u] = V::read_together(a.buffers[from], i + u * WORKERS);
+        v[u] = V::read_together(e.buffers[from], i + u * WORKERS);
       } else if (i + u * WORKERS < last) {
-        v[u] = V::read(a.buffers[from], i + u * WORKERS, a.count, a.aligned >> from & 1);
+        v[u] = V::read(e.buffers[from], i + u * WORKERS, e.count, e.aligned >> from & 1);
       }
     }
 #pragma unroll
@@ -95,20 +131,22 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
   }
 
   __device__ __forceinline__ void reduce(int c) const {
-    bool aligned = a.aligned == (1 << a.ranks) - 1;
-    long long i = a.rank * shard + c * chunk + at, last = end(a.rank);
+    long long first = a.rank * shard + c * chunk + at;
     long long in = ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
-    for (int batch = 0; batch < a.batches; batch++, i += stride, in += stride) {
-      if (aligned && full(i, last)) {
-        reduce<true>(i, last, a.staging[a.rank] + in);
+    for (int batch = 0; batch < a.batches; batch++, first += stride, in += stride) {
+      long long i = first, last = end(a.rank);
+      const Elements& e = find(i, last);
+      if (e.aligned == (1 << a.ranks) - 1 && full(e, i, last)) {
+        reduce<true>(e, i, last, a.staging[a.rank] + in);
       } else {
-        reduce<false>(i, last, a.staging[a.rank] + in);
+        reduce<false>(e, i, last, a.staging[a.rank] + in);
       }
     }
   }
 
   // In rank order; `from` is the next rank's contribution, and those of lower ranks come after the highest one's.
-  template <bool FULL> __device__ __forceinline__ void add_up(long long i, long long last, const uint4* from, uint4* result) const {
+  template <bool FULL>
+  __device__ __forceinline__ void add_up(const Elements& e, long long i, long long last, const uint4* from, uint4* result) const {
     V sum[BATCH];
     for (int rank = 0; rank < a.ranks; rank++) {
       int turn = rank - a.rank - 1 + (rank > a.rank ? 0 : a.ranks);
@@ -116,11 +154,11 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
 #pragma unroll
       for (int u = 0; u < BATCH; u++) {
         if (FULL && V::NARROWED) {
-          v[u] = rank == a.rank ? V::read_together(a.buffers[rank], i + u * WORKERS) : receive(from + turn * a.stride + u * WORKERS);
+          v[u] = rank == a.rank ? V::read_together(e.buffers[rank], i + u * WORKERS) : receive(from + turn * a.stride + u * WORKERS);
         } else if (FULL) {
-          v[u] = receive((rank == a.rank ? static_cast<const uint4*>(a.buffers[rank]) + i : from + turn * a.stride) + u * WORKERS);
+          v[u] = receive((rank == a.rank ? static_cast<const uint4*>(e.buffers[rank]) + i : from + turn * a.stride) + u * WORKERS);
         } else if (i + u * WORKERS < last) {
-          v[u] = rank == a.rank ? V::read(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1)
+          v[u] = rank == a.rank ? V::read(e.buffers[rank], i + u * WORKERS, e.count, e.aligned >> rank & 1)
                                 : receive(from + turn * a.stride + u * WORKERS);
         }
       }
@@ -137,17 +175,18 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
     for (int u = 0; u < BATCH; u++) result[u] = sum[u].result(a.op, a.ranks);
   }
 
-  template <bool FULL> __device__ __forceinline__ void reduce(long long i, long long last, const uint4* from) const {
+  template <bool FULL>
+  __device__ __forceinline__ void reduce(const Elements& e, long long i, long long last, const uint4* from) const {
     uint4 result[BATCH];
-    add_up<FULL>(i, last, from, result);
+    add_up<FULL>(e, i, last, from, result);
     for (int k = 0; k < a.ranks; k++) {
       int rank = after(a, k);
 #pragma unroll
       for (int u = 0; u < BATCH; u++) { // each to another rank, for the same reason
         if (FULL) {
-          store(static_cast<uint4*>(a.buffers[rank]) + i + u * WORKERS, result[u]);
+          store(static_cast<uint4*>(e.buffers[rank]) + i + u * WORKERS, result[u]);
         } else if (i + u * WORKERS < last) {
-          V::write(a.buffers[rank], i + u * WORKERS, a.count, a.aligned >> rank & 1, result[u]);
+          V::write(e.buffers[rank], i + u * WORKERS, e.count, e.aligned >> rank & 1, result[u]);
         }
         if (++rank == a.ranks) rank = 0;
       }
@@ -161,7 +200,7 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
     long long i = c * chunk + at;
     const uint4* from = a.staging[a.rank] + ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
     for (int batch = 0; batch < a.batches; batch++, i += stride, from += stride) {
-      if (aligned && full(i, vectors)) {
+      if (aligned && full(a, i, vectors)) {
         reduce_block<true>(i, from);
       } else {
         reduce_block<false>(i, from);
@@ -171,7 +210,7 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
 
   template <bool FULL> __device__ __forceinline__ void reduce_block(long long i, const uint4* from) const {
     uint4 result[BATCH];
-    add_up<FULL>(i, vectors, from, result);
+    add_up<FULL>(a, i, vectors, from, result);
 #pragma unroll
     for (int u = 0; u < BATCH; u++) {
       if (FULL) {
@@ -193,7 +232,7 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
     long long i = a.rank * shard + c * chunk + at, last = end(a.rank), done = 0;
     const uint4* from = a.staging[a.rank] + ((long long)(c % SLOTS) * (a.ranks - 1)) * a.stride + at;
     for (int batch = 0; batch < a.batches; batch++, i += stride, done += stride) {
-      if (aligned && full(i, last)) {
+      if (aligned && full(a, i, last)) {
         reduce_to_staging<true>(i, last, from + done, c, done);
       } else {
         reduce_to_staging<false>(i, last, from + done, c, done);
@@ -204,7 +243,7 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
   template <bool FULL>
   __device__ __forceinline__ void reduce_to_staging(long long i, long long last, const uint4* from, int c, long long done) const {
     uint4 result[BATCH];
-    add_up<FULL>(i, last, from, result);
+    add_up<FULL>(a, i, last, from, result);
     for (int k = 1; k < a.ranks; k++) {
       uint4* to = result_slot(after(a, k), a.rank, c) + done;
 #pragma unroll
@@ -228,7 +267,7 @@ template <class F, int FAMILY, int BATCH, bool BLOCKS> struct Tile {
     long long i = owner * shard + c * chunk + at, last = end(owner);
     const uint4* from = result_slot(a.rank, owner, c);
     for (int batch = 0; batch < a.batches; batch++, i += stride, from += stride) {
-      if (aligned && full(i, last)) {
+      if (aligned && full(a, i, last)) {
         collect<true>(i, last, from);
       } else {
         collect<false>(i, last, from);
@@ -284,14 +323,14 @@ __device__ __forceinline__ void carry_messages(Call& call, int chunks, volatile 
 // In staged, the flag of chunk c also tells that the results of chunk c - 2 have been sent; so two flags more are raised at the
 // end, and a chunk's results are collected three steps after it was sent. Who writes the results of chunk c + 4 has the flags of
 // that chunk, whose senders have collected chunk c: four slots are enough here, too.
-template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED, bool BLOCKS = false>
+template <class F, int FAMILY, bool CHECK_FINITE, int BATCH, bool STAGED, bool BLOCKS = false, bool PARTS = false>
 __device__ __forceinline__ void in_chunks(const Arguments& a) {
   __shared__ volatile int hopeless_at; // the first chunk that will not come
   Call call(a);
   if (__syncthreads_or(call.broken)) return; // all or none: another block may just be setting it
   if (threadIdx.x == 0) hopeless_at = INT_MAX;
   __syncthreads();
-  Tile<F, FAMILY, BATCH, BLOCKS> tile(a);
+  Tile<F, FAMILY, BATCH, BLOCKS, PARTS> tile(a);
   int chunks = tile.chunks(), flags = STAGED ? chunks + 2 : chunks;
   if (threadIdx.x >= WORKERS) {
     carry_messages(call, flags, &hopeless_at);

@@ -1,6 +1,7 @@
 package org.gradientsync.spi;
 
 import java.util.List;
+import org.gradientsync.ReduceOp;
 
 /**
  * A method to reduce buffers over the ranks. A reducer belongs to one sync, which calls it from one
@@ -50,6 +51,20 @@ public interface Reducer extends AutoCloseable {
    *     differ, after all other messages were exchanged
    */
   void exchange(List<CollectiveCall> messages);
+
+  /**
+   * Joins the buffers of all-reduces into one, if this reducer can reduce it at once without
+   * copies. All ranks ask at the same place among their calls, and get the same answer.
+   *
+   * @param parts two or more buffers of one type, on one stream, none of which overlaps another
+   * @param op the operation
+   * @return a buffer with the elements of all parts, one after the other, that is only for {@link
+   *     #run} and {@code op}; the caller closes it, before a part. Null if the parts must be copied
+   *     into a buffer, or reduced one by one
+   */
+  default AbstractDeviceBuffer join(List<AbstractDeviceBuffer> parts, ReduceOp op) {
+    return null;
+  }
 
   /**
    * Whether calls block the host until the other ranks have joined. Reducers that do not block only

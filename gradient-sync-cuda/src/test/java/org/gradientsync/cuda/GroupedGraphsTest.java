@@ -12,6 +12,7 @@ import java.util.function.Consumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.internal.driver.DeferredFrees;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.AfterEach;
@@ -91,6 +92,43 @@ class GroupedGraphsTest {
           List<String> enqueued = gpu.takeEnqueued();
           assertEquals(2, Collections.frequency(enqueued, "copy_many"), enqueued::toString);
           assertEquals(4, enqueued.size(), enqueued::toString);
+        });
+  }
+
+  @Test
+  void aLargeGroupIsOneCallWithoutCopies() {
+    run(
+        sync -> {
+          DeviceBuffer[] buffers = buffers(sync, 2);
+          DeviceBuffer[] all = Arrays.copyOf(buffers, 5);
+          for (int i = 2; i < all.length; i++) {
+            all[i] = sync.allocate(DataType.FLOAT32, (3 << 20) / Float.BYTES + i);
+          }
+          average(sync, all);
+          SimulatedGpu gpu = gpus[sync.rank()];
+          gpu.takeEnqueued();
+          average(sync, all);
+          assertEquals(List.of("graph"), gpu.takeEnqueued());
+          sync.grouped(() -> Arrays.stream(all).forEach(b -> sync.allReduce(b, ReduceOp.MAX)));
+          assertTrue(gpu.takeEnqueued().contains("copy_many")); // nobody needs it for gradients
+          all[3].close();
+          average(sync, all[2], all[4]);
+        });
+  }
+
+  /** Memory that others cannot map is copied, as if it were small. */
+  @Test
+  void aLargeGroupThatCannotBeMappedIsCopied() {
+    gpus[1].refuseExports(bytes -> bytes > 3 << 20 && bytes < 4 << 20);
+    run(
+        sync -> {
+          DeviceBuffer[] all = new DeviceBuffer[3];
+          Arrays.setAll(all, i -> sync.allocate(DataType.FLOAT32, (3 << 20) / Float.BYTES + i));
+          average(sync, all);
+          SimulatedGpu gpu = gpus[sync.rank()];
+          gpu.takeEnqueued();
+          average(sync, all);
+          assertEquals(List.of("copy_many", "graph", "copy_many"), gpu.takeEnqueued());
         });
   }
 

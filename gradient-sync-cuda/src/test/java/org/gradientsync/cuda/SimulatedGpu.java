@@ -7,12 +7,14 @@ import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.IntPredicate;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdeviceptr;
@@ -166,7 +168,9 @@ public final class SimulatedGpu implements AutoCloseable {
   private Kernel otherKernels;
   private long next = 1L << 32;
   private final ThreadLocal<Integer> captureMode = ThreadLocal.withInitial(() -> 0);
+  private final ThreadLocal<CUcontext> current = new ThreadLocal<>();
   private final Map<CUstream, Graph> capturing = new IdentityHashMap<>();
+  private IntPredicate refused = bytes -> false;
 
   public SimulatedGpu() {
     this(true);
@@ -208,6 +212,11 @@ public final class SimulatedGpu implements AutoCloseable {
   /** Sets the body of all kernels that have none of their own. */
   void otherKernels(Kernel body) {
     otherKernels = body;
+  }
+
+  /** Refuses to export memory of some sizes to other processes. */
+  void refuseExports(IntPredicate ofBytes) {
+    refused = ofBytes;
   }
 
   /** Returns the number of unreleased resources, by kind. */
@@ -293,13 +302,19 @@ public final class SimulatedGpu implements AutoCloseable {
         return null;
       case "deviceAddress":
         return next += 1 << 20;
+      case "useContext":
+        current.set((CUcontext) a[0]);
+        return null;
       case "deviceOf":
-        return 0;
+        return Arrays.asList(contexts).indexOf(current.get());
       case "allocationOf":
         return memory.floorKey((long) a[0]);
       case "allocationId":
         return (long) a[0];
       case "exportMemory":
+        if (refused.test(memory.get((Long) a[0]).bytes)) {
+          throw new DeviceException("exportMemory failed: it is of a pool", 1);
+        }
         return new byte[CudaApi.HANDLE_BYTES];
       case "importMemory":
         next += 1 << 20;

@@ -1,9 +1,11 @@
 package org.gradientsync.core.sync;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -13,14 +15,16 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
 /**
  * The calls of one {@link org.gradientsync.GradientSync#grouped}, prepared once and run many times.
- * Small all-reduces of the same type, operation and stream are packed into one buffer, which is
- * reduced at once; each element's sum, and so its bits, are the same. Other collectives run one
- * after the other. Messages run last, all at the same time.
+ * All-reduces of the same type, operation and stream are joined into one, if the reducer can do
+ * that; otherwise small ones are packed into one buffer, which is reduced at once. Each element's
+ * sum, and so its bits, are the same. Other collectives run one after the other. Messages run last,
+ * all at the same time.
  */
 final class CallGroup implements AutoCloseable {
   private static final long MAX_PACK_BYTES = 32 << 20;
@@ -31,6 +35,7 @@ final class CallGroup implements AutoCloseable {
   private final List<AbstractDeviceBuffer> buffers = new ArrayList<>();
   private final BackendDevice device;
   private final RankGroup ranks;
+  private final Reducer reducer;
   private Runnable forget; // or null
   private boolean captured;
 
@@ -50,10 +55,11 @@ final class CallGroup implements AutoCloseable {
   /** What packed calls have in common. */
   private record PackKey(DataType type, ReduceOp op, Stream stream) {}
 
-  CallGroup(List<CollectiveCall> calls, BackendDevice device, RankGroup ranks) {
+  CallGroup(List<CollectiveCall> calls, BackendDevice device, RankGroup ranks, Reducer reducer) {
     this.calls = List.copyOf(calls);
     this.device = device;
     this.ranks = ranks;
+    this.reducer = reducer;
     try {
       prepare(ranks.size() > 1);
     } catch (RuntimeException | Error e) {
@@ -63,9 +69,9 @@ final class CallGroup implements AutoCloseable {
   }
 
   /**
-   * Packs small all-reduces behind the large ones between them. Calls of the same elements and
-   * other collectives keep their order. All ranks must pack alike: what decides are the calls
-   * themselves, and whether all-reduced buffers overlap.
+   * Collects all-reduces, those of the same elements and other collectives between them excepted,
+   * which keep their order. All ranks must decide alike: what decides are the calls themselves, and
+   * whether all-reduced buffers overlap.
    */
   private void prepare(boolean packs) {
     Map<PackKey, List<CollectiveCall>> open = new LinkedHashMap<>();
@@ -79,26 +85,21 @@ final class CallGroup implements AutoCloseable {
         continue;
       }
       boolean reduces = packs && call.kind() == Kind.ALL_REDUCE;
-      boolean small = reduces && call.in().sizeInBytes() <= device.packsUpTo();
       if (!reduces || overlapsAny(call, open)) {
         addPacks(open);
       }
-      if (!small) {
+      if (reduces) {
+        PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
+        open.computeIfAbsent(key, k -> new ArrayList<>()).add(call);
+      } else {
         steps.add(runner -> runner.run(call));
-        continue;
-      }
-      PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
-      List<CollectiveCall> pack = open.computeIfAbsent(key, k -> new ArrayList<>());
-      pack.add(call);
-      if (bytes(pack) > MAX_PACK_BYTES - device.packsUpTo()) {
-        addPack(open.remove(key));
       }
     }
     addPacks(open);
   }
 
   private void addPacks(Map<PackKey, List<CollectiveCall>> open) {
-    open.values().forEach(this::addPack);
+    open.values().forEach(this::addReductions);
     open.clear();
   }
 
@@ -116,6 +117,37 @@ final class CallGroup implements AutoCloseable {
     }
   }
 
+  /**
+   * Adds all-reduces as one, if the reducer can do that; or else large ones, and small ones packed.
+   */
+  private void addReductions(List<CollectiveCall> reductions) {
+    CollectiveCall first = reductions.get(0);
+    AbstractDeviceBuffer joined =
+        reductions.size() == 1 ? null : reducer.join(inputs(reductions), first.op());
+    if (joined != null) {
+      steps.add(new Pack(reductions, device, joined, null));
+      requireNoCapture(first.in());
+      return;
+    }
+    List<CollectiveCall> pack = new ArrayList<>();
+    for (CollectiveCall call : reductions) {
+      if (call.in().sizeInBytes() > device.packsUpTo()) {
+        steps.add(runner -> runner.run(call));
+        continue;
+      }
+      pack.add(call);
+      if (bytes(pack) > MAX_PACK_BYTES - device.packsUpTo()) {
+        addPack(pack);
+        pack = new ArrayList<>();
+      }
+    }
+    addPack(pack);
+  }
+
+  private static List<AbstractDeviceBuffer> inputs(List<CollectiveCall> reductions) {
+    return reductions.stream().map(call -> (AbstractDeviceBuffer) call.in()).toList();
+  }
+
   private static long bytes(List<CollectiveCall> pack) {
     return pack.stream().mapToLong(call -> call.in().sizeInBytes()).sum();
   }
@@ -124,9 +156,15 @@ final class CallGroup implements AutoCloseable {
     if (pack.size() == 1) {
       CollectiveCall call = pack.get(0);
       steps.add(runner -> runner.run(call));
-    } else {
-      requireNoCapture(pack.get(0).in());
-      steps.add(new Pack(pack, device));
+    } else if (pack.size() > 1) {
+      DeviceBuffer first = pack.get(0).in();
+      requireNoCapture(first);
+      long count = pack.stream().mapToLong(call -> call.in().count()).sum();
+      DeviceBuffer memory = Unclosed.exempt(device.allocate(first.type(), count));
+      device.await(memory); // it must be zeroed before another stream writes to it
+      AbstractDeviceBuffer packed =
+          (AbstractDeviceBuffer) device.on(device.streamOf(first), memory);
+      steps.add(new Pack(pack, device, packed, memory));
     }
   }
 
@@ -184,37 +222,38 @@ final class CallGroup implements AutoCloseable {
     steps.forEach(Step::close);
   }
 
-  /** Small buffers that are reduced as one. */
+  /** Buffers that are reduced as one. */
   private static final class Pack implements Step {
     private final BackendDevice device;
     private final CollectiveCall reduction;
-    private final DeviceBuffer memory;
-    private final DeviceBuffer packed; // the same memory, on the buffers' stream
+    private final DeviceBuffer whole;
+    private final DeviceBuffer memory; // into which the parts are copied; null if they are joined
     private final DeviceBuffer[] parts;
-    private final DeviceBuffer[] places;
+    private final DeviceBuffer[] places; // in the memory
 
-    Pack(List<CollectiveCall> calls, BackendDevice device) {
+    /**
+     * @param whole all parts, one after the other, on their stream
+     * @param memory what {@code whole} is a view of; null if the reducer has joined the parts
+     */
+    Pack(
+        List<CollectiveCall> calls,
+        BackendDevice device,
+        AbstractDeviceBuffer whole,
+        DeviceBuffer memory) {
       this.device = device;
+      this.whole = whole;
+      this.memory = memory;
       parts = calls.stream().map(CollectiveCall::in).toArray(DeviceBuffer[]::new);
-      places = new DeviceBuffer[parts.length];
-      long count = 0;
-      StringBuilder name = new StringBuilder("grouped ");
-      for (DeviceBuffer part : parts) {
-        count += part.count();
-        name.append(count > part.count() ? ", " : "")
-            .append(((AbstractDeviceBuffer) part).describe());
-      }
-      memory = Unclosed.exempt(device.allocate(parts[0].type(), count));
-      device.await(memory); // it must be zeroed before another stream writes to it
-      AbstractDeviceBuffer own =
-          (AbstractDeviceBuffer) device.on(device.streamOf(parts[0]), memory);
-      own.named(name.toString());
-      own.elementsNamed(this::nameOf);
-      packed = own;
-      reduction = CollectiveCall.allReduce(packed, calls.get(0).op());
+      whole.named(
+          Arrays.stream(parts)
+              .map(part -> ((AbstractDeviceBuffer) part).describe())
+              .collect(Collectors.joining(", ", "grouped ", "")));
+      whole.elementsNamed(this::nameOf);
+      reduction = CollectiveCall.allReduce(whole, calls.get(0).op());
+      places = memory == null ? null : new DeviceBuffer[parts.length];
       long first = 0;
-      for (int i = 0; i < parts.length; i++) {
-        places[i] = packed.slice(first, parts[i].count());
+      for (int i = 0; memory != null && i < parts.length; i++) {
+        places[i] = whole.slice(first, parts[i].count());
         first += parts[i].count();
       }
     }
@@ -235,11 +274,15 @@ final class CallGroup implements AutoCloseable {
 
     @Override
     public boolean isCapturing() {
-      return device.streamOf(packed).isCapturing();
+      return device.streamOf(whole).isCapturing();
     }
 
     @Override
     public void run(CallRunner runner) {
+      if (memory == null) {
+        runner.run(reduction);
+        return;
+      }
       device.copyAll(parts, places);
       runner.run(reduction);
       device.copyAll(places, parts);
@@ -247,7 +290,7 @@ final class CallGroup implements AutoCloseable {
 
     @Override
     public void close() {
-      memory.close();
+      (memory == null ? whole : memory).close();
     }
   }
 }

@@ -5,6 +5,7 @@ import java.util.List;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -16,6 +17,7 @@ final class CallGroups implements AutoCloseable {
 
   private final RankGroup ranks;
   private final BackendDevice device;
+  private final Reducer reducer;
   private final List<CallGroup> groups = new ArrayList<>(); // the last used one last
 
   /** No longer used, but their memory may be in the caller's graphs. */
@@ -25,9 +27,10 @@ final class CallGroups implements AutoCloseable {
    * @param ranks the lock that is held while groups are used; taken when a buffer of a group is
    *     closed
    */
-  CallGroups(RankGroup ranks, BackendDevice device) {
+  CallGroups(RankGroup ranks, BackendDevice device, Reducer reducer) {
     this.ranks = ranks;
     this.device = device;
+    this.reducer = reducer;
   }
 
   /** The group of these calls, made if there is none. The caller holds the lock. */
@@ -39,7 +42,7 @@ final class CallGroups implements AutoCloseable {
         return group;
       }
     }
-    CallGroup group = new CallGroup(calls, device, ranks);
+    CallGroup group = new CallGroup(calls, device, ranks, reducer);
     groups.add(group);
     group.onClose(() -> forget(group));
     if (groups.size() > MAX) {

@@ -44,7 +44,7 @@ final class CallRunner implements AutoCloseable {
     reducer = choice.reducer();
     finite = choice.finite();
     arguments = new CollectiveArguments(group.ranks(), device);
-    groups = new CallGroups(group, device);
+    groups = new CallGroups(group, device, reducer);
     unequal = new PlanCache<>(group);
   }
 

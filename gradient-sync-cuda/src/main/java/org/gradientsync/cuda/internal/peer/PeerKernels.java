@@ -16,8 +16,8 @@ import org.gradientsync.spi.Resources;
 /**
  * The kernels of {@code peer.cuh} on one GPU, loaded on first use. Each format has a module, and
  * floating-point formats have a second one, with the check for NaN and infinities. The kernels of
- * {@code put.cuh}, {@code stream_blocks.cuh}, {@code push.cuh} and {@code message.cu} are in
- * modules of their own.
+ * {@code put.cuh}, {@code stream_blocks.cuh}, {@code stream_parts.cuh}, {@code push.cuh} and {@code
+ * message.cu} are in modules of their own.
  */
 public final class PeerKernels implements AutoCloseable {
   private final Gpu gpu;
@@ -80,6 +80,11 @@ public final class PeerKernels implements AutoCloseable {
   /** The kernel of a reduction whose blocks go in chunks. */
   CUfunction streamBlocks(PeerFormat format, ReduceOp op) {
     return reducing("stream_blocks", format, op);
+  }
+
+  /** The kernel that reduces several buffers as one. */
+  CUfunction streamParts(PeerFormat format) {
+    return named("stream_parts", "stream_parts_" + format.text());
   }
 
   /** The kernel that writes into the ranks' outputs: of a broadcast, or else of a collective. */

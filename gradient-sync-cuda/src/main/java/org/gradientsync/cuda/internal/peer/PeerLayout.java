@@ -158,6 +158,13 @@ final class PeerLayout {
     return sixth < 2 ? most : (int) Math.min(sixth, most);
   }
 
+  /**
+   * The elements of a batch of {@link PeerAlgorithm#STREAM}. Each of several parts begins with one.
+   */
+  static long batchElements(DataType type) {
+    return WORKERS * PeerAlgorithm.STREAM.batch(type) * (VECTOR / type.sizeInBytes());
+  }
+
   private long shard(DataType type, long count) {
     return (vectors(type, count) + ranks - 1) / ranks;
   }

@@ -81,11 +81,49 @@ final class PeerPlanner implements AutoCloseable {
         : PeerAlgorithm.TWO_SHOT;
   }
 
+  /**
+   * Whether several buffers are reduced as one in their own memory: if they are large together, and
+   * not too small on average.
+   */
+  boolean joins(DataType type, ReduceOp op, long count, int parts) {
+    PeerFormat format = PeerFormat.of(type, op, wire);
+    return ranks > 1
+        && !checksFinite(type)
+        && algorithm(format, count, op) == PeerAlgorithm.STREAM
+        && parts <= count / PeerLayout.batchElements(type) / 4;
+  }
+
   /** The plan of an all-reduce or a broadcast. */
   PeerPlan inPlace(PeerRegistration registration, CollectiveCall call) {
-    return call.kind() == Kind.BROADCAST
-        ? broadcast(registration, call.root())
-        : reduction(registration, call.op());
+    if (call.kind() == Kind.BROADCAST) {
+      return broadcast(registration, call.root());
+    }
+    return registration.parts == null || registration.parts.table() == 0
+        ? reduction(registration, call.op())
+        : reductionOfParts(registration, call.op());
+  }
+
+  private PeerPlan reductionOfParts(PeerRegistration registration, ReduceOp op) {
+    PeerFormat format = PeerFormat.plain(registration.type);
+    PeerAlgorithm chunks = PeerAlgorithm.STREAM;
+    CUfunction function = kernels.streamParts(format);
+    long count = registration.parts.batches() * PeerLayout.batchElements(registration.type);
+    int perSm = kernels.perSm(function, chunks);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
+    PeerLayout layout = mailbox.layout();
+    int blocks = layout.blocks(chunks, format.wire(), count, most);
+    PeerLaunch launch =
+        new PeerLaunch(gpu.api(), function, chunks, blocks)
+            .mailboxes(mailbox, chunks, rank, ranks)
+            .local(registration.parts.table())
+            .elements(new long[ranks], count)
+            .waiting(report, timeoutNanos)
+            .call(
+                PeerTag.of(registration.number, op),
+                op.ordinal(),
+                registration.parts.buffers.length,
+                layout.batches(chunks, format.wire(), count, blocks));
+    return new PeerPlan(gpu, capture, launch);
   }
 
   private PeerPlan reduction(PeerRegistration registration, ReduceOp op) {

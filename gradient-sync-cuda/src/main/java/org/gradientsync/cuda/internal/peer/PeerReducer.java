@@ -1,16 +1,19 @@
 package org.gradientsync.cuda.internal.peer;
 
+import java.util.ArrayList;
 import java.util.List;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.MismatchedCallException;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
 import org.gradientsync.cuda.internal.driver.Gpu;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
@@ -207,6 +210,23 @@ final class PeerReducer implements Reducer, DeviceWatch {
         throw queue.broken(e);
       }
     }
+  }
+
+  @Override
+  public CudaBuffer join(List<AbstractDeviceBuffer> parts, ReduceOp op) {
+    List<CudaBuffer> own = new ArrayList<>();
+    long count = 0;
+    for (AbstractDeviceBuffer part : parts) {
+      if (part.isPadded()) {
+        return null; // the hosts compare its padding in each call
+      }
+      if (part.count() > 0) {
+        own.add((CudaBuffer) part);
+      }
+      count += part.count();
+    }
+    boolean joins = planner.joins(parts.get(0).type(), op, count, own.size());
+    return joins ? registrar.join(own, count) : null;
   }
 
   @Override

@@ -3,7 +3,9 @@ package org.gradientsync.cuda.internal.peer;
 import java.nio.LongBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
@@ -44,6 +46,9 @@ final class PeerRegistrar implements AutoCloseable {
   private final PlanCache<Kept> oneSided;
 
   private final CollectiveCall lookup = new CollectiveCall();
+
+  /** The parts of buffers that are reduced as one. */
+  private final Map<CudaBuffer, List<CudaBuffer>> joined = new IdentityHashMap<>();
 
   /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
   private final List<AutoCloseable> captured = new ArrayList<>();
@@ -143,6 +148,15 @@ final class PeerRegistrar implements AutoCloseable {
     return get(call);
   }
 
+  /** A buffer whose calls reduce the parts in their own memory, where all ranks can map it. */
+  CudaBuffer join(List<CudaBuffer> parts, long count) {
+    CudaBuffer first = parts.get(0);
+    CudaBuffer whole = device.wrap(first.type(), first.address(), count, first.stream());
+    joined.put(whole, parts);
+    whole.onClose(() -> joined.remove(whole));
+    return whole;
+  }
+
   /** The plan of a call, made now if there is none. */
   PeerPlan plan(PeerRegistration registration, CollectiveCall call) {
     if (registration.plan(call) == null) {
@@ -175,24 +189,58 @@ final class PeerRegistrar implements AutoCloseable {
    */
   PeerRegistration registerInPlace(CudaBuffer own, boolean map) {
     boolean overlapped = agreeOnNumber(own);
-    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
+    List<CudaBuffer> parts = joined.get(own); // or null
+    PeerMemory.Mapped[] mapped = parts == null ? null : shareAll(parts);
+    if (mapped != null) {
+      parts.forEach(this::keepUntilUnmapped);
+      return register(
+          own,
+          new PeerRegistration(
+              lastNumber,
+              own.type(),
+              own.count(),
+              overlapped,
+              new long[0],
+              mapped,
+              null,
+              new PeerParts(device, parts, mapped)));
+    }
+    CudaBuffer copy =
+        parts == null
+            ? null
+            : Unclosed.exempt(device.allocate(own.type(), own.count(), own.stream()));
+    CudaBuffer reached = copy == null ? own : copy;
+    mapped = map ? memory.share(reached.address()) : null;
     long[] addresses = new long[group.size()];
-    addresses[group.rank()] = own.address();
+    addresses[group.rank()] = reached.address();
     if (mapped != null) {
       for (int peer = 0; peer < addresses.length; peer++) {
         addresses[peer] = mapped[peer].address();
       }
-      keepUntilUnmapped(own);
+      keepUntilUnmapped(reached);
     }
-    PeerRegistration registration =
+    return register(
+        own,
         new PeerRegistration(
-            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null);
+            lastNumber,
+            own.type(),
+            own.count(),
+            overlapped,
+            addresses,
+            mapped,
+            copy,
+            copy == null ? null : new PeerParts(parts, copy)));
+  }
+
+  private PeerRegistration register(CudaBuffer own, PeerRegistration registration) {
     // Load kernels before any rank may run one: loading can block on a running kernel, which waits
     // for the other ranks.
     String reason = "";
     try {
       for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
-        plan(registration, CollectiveCall.allReduce(own, op));
+        if (registration.parts == null || op.adds()) {
+          plan(registration, CollectiveCall.allReduce(own, op));
+        }
       }
     } catch (DeviceException e) {
       reason = e.getMessage();
@@ -201,6 +249,20 @@ final class PeerRegistrar implements AutoCloseable {
     keep(CollectiveCall.allReduce(own, null), registration);
     names.add(lastNumber, own);
     return registration;
+  }
+
+  /** Each rank's memory of each buffer; null on all ranks if a rank cannot map another's. */
+  private PeerMemory.Mapped[] shareAll(List<CudaBuffer> buffers) {
+    List<PeerMemory.Mapped> all = new ArrayList<>();
+    for (CudaBuffer buffer : buffers) {
+      PeerMemory.Mapped[] mapped = memory.share(buffer.address());
+      if (mapped == null) {
+        memory.unmap(all.toArray(PeerMemory.Mapped[]::new));
+        return null;
+      }
+      all.addAll(Arrays.asList(mapped));
+    }
+    return all.toArray(PeerMemory.Mapped[]::new);
   }
 
   private void registerBlocks(CollectiveCall call) {
@@ -305,7 +367,8 @@ final class PeerRegistrar implements AutoCloseable {
         registration::closePlans,
         mapped == null ? null : () -> memory.unmap(mapped),
         mapped == null ? null : () -> unmapFlags.setUnmapped(registration.number),
-        registration.copy);
+        registration.copy,
+        registration.parts);
   }
 
   /** Ends all registrations, after the last call. */

@@ -3,14 +3,16 @@ package org.gradientsync.cuda.internal.peer;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
+import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
  * The buffers, of each rank, that the ranks have registered together: for all-reduces and
- * broadcasts of one buffer, or for one collective with an input and an output. Has the number on
- * which the ranks agreed, what is mapped here, and the plans made so far.
+ * broadcasts of one buffer, or for one collective with an input and an output. Of several buffers
+ * that are reduced as one it has the parts. Has the number on which the ranks agreed, what is
+ * mapped here, and the plans made so far.
  */
 final class PeerRegistration {
   final int number;
@@ -28,8 +30,11 @@ final class PeerRegistration {
   /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
-  /** What other ranks write in place of an output that they cannot map; or null. */
+  /** What other ranks write in place of a buffer that they cannot map; or null. */
   final CudaBuffer copy;
+
+  /** The buffers that are reduced as one; or null. */
+  final PeerParts parts;
 
   /** Whether a graph of the caller contains one of its calls. */
   boolean captured;
@@ -38,6 +43,7 @@ final class PeerRegistration {
   private PeerPlan other; // a broadcast, or the collective
   private int broadcastRoot = -1;
 
+  /** A registration of one buffer, or of a collective's. */
   PeerRegistration(
       int number,
       DataType type,
@@ -46,6 +52,18 @@ final class PeerRegistration {
       long[] addresses,
       PeerMemory.Mapped[] mapped,
       CudaBuffer copy) {
+    this(number, type, count, overlapped, addresses, mapped, copy, null);
+  }
+
+  PeerRegistration(
+      int number,
+      DataType type,
+      long count,
+      boolean overlapped,
+      long[] addresses,
+      PeerMemory.Mapped[] mapped,
+      CudaBuffer copy,
+      PeerParts parts) {
     this.number = number;
     this.type = type;
     this.count = count;
@@ -53,6 +71,25 @@ final class PeerRegistration {
     this.addresses = addresses;
     this.mapped = mapped;
     this.copy = copy;
+    this.parts = parts;
+  }
+
+  /** Before a call: so that one that fails leaves the buffer as it was. */
+  void fillCopy(CudaDevice device, CollectiveCall call) {
+    if (copy != null && parts != null) {
+      parts.copyIn(device);
+    } else if (copy != null) {
+      device.copy(call.out(), copy);
+    }
+  }
+
+  /** After a call. */
+  void emptyCopy(CudaDevice device, CollectiveCall call) {
+    if (copy != null && parts != null) {
+      parts.copyOut(device);
+    } else if (copy != null) {
+      device.copy(copy, call.out());
+    }
   }
 
   /** The plan of a call, or null. Of broadcasts, only the last one's is kept. */
