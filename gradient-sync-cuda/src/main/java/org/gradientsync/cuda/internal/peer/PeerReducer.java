@@ -119,6 +119,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private void collective(CollectiveCall call) {
     group.requireUsable();
     boolean capturing = isCapturing(call);
+    if (capturing && nothingToDo(call)) {
+      return; // and the hosts need not meet
+    }
     PeerRegistration registration = registrar.get(call);
     boolean known = registration != null && isKnown(registration, call);
     if (!known || meetsEachTime(call) && !capturing) {

@@ -453,6 +453,21 @@ class PeerReducerTest {
         });
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void whatMovesNothingCanBeCaptured(int ranks) {
+    run(
+        ranks,
+        (rank, reducer, buffer) -> {
+          rank.gpu().launched.clear();
+          CudaBuffer empty = rank.device().allocate(DataType.FLOAT32, 0);
+          when(rank.gpu().api.isCapturing(any())).thenReturn(true);
+          reducer.run(CollectiveCall.allReduce(ranks == 1 ? buffer : empty, ReduceOp.AVERAGE));
+          assertEquals(List.of(), rank.gpu().launched);
+          empty.close();
+        });
+  }
+
   @Test
   void aBroadcastThatRanBeforeIsCaptured() {
     run(
