@@ -704,7 +704,8 @@ public abstract class CollectivesContract {
               boolean root = sync.rank() == 0;
               try (DeviceBuffer whole = sync.allocate(type, ranks * 5L).named("whole");
                   DeviceBuffer other = sync.allocate(type, ranks * 5L).named("other");
-                  DeviceBuffer own = sync.allocate(type, 5).named("part")) {
+                  DeviceBuffer own = sync.allocate(type, 5).named("part");
+                  DeviceBuffer unused = sync.allocate(type, 5).named("part")) {
                 DeviceBuffer block = whole.slice(sync.rank() * 5L, 5);
                 DeviceBuffer inPlaceOnRoot = root ? whole.slice(0, 5) : own; // new on all ranks
                 sync.allGather(block, whole);
@@ -722,7 +723,7 @@ public abstract class CollectivesContract {
                 sync.gather(own, root ? whole : null, counts, 0);
                 sync.reduceScatter(whole, own, counts, ReduceOp.SUM);
                 sync.reduceScatter(whole, block, counts, ReduceOp.SUM);
-                sync.reduceScatter(whole, inPlaceOnRoot, counts, ReduceOp.SUM);
+                sync.reduceScatter(whole, root ? inPlaceOnRoot : unused, counts, ReduceOp.SUM);
                 sync.allToAll(whole, counts, other, counts);
               }
             });
