@@ -449,12 +449,13 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * Makes several calls as one. The calls inside of {@code calls} are only recorded, and run when
-   * it returns: first the collectives, with the results of their order, although small all-reduces
-   * may run behind large ones, then all messages at the same time. So the ranks may send and
-   * receive in any order without waiting in a circle, and all-reduces of small buffers (up to 64
-   * KiB, on GPUs 4 MiB) of the same type and operation cost one call together. Results are in the
-   * buffers when this method has returned, in the order of their streams; {@code calls} must not
-   * read or write them after the call that uses them.
+   * it returns: first the collectives, with the results of their order, although all-reduces of
+   * different buffers may run in another one, then all messages at the same time. So the ranks may
+   * send and receive in any order without waiting in a circle, and all-reduces of small buffers (up
+   * to 64 KiB, on GPUs 4 MiB) of the same type and operation cost one call together; with the
+   * reducer {@code peer}, those of large ones, too. Results are in the buffers when this method has
+   * returned, in the order of their streams; {@code calls} must not read or write them after the
+   * call that uses them.
    *
    * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
    * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A

@@ -5,7 +5,8 @@
  * <p>{@link org.gradientsync.cuda.internal.peer.PeerReducer} gets the calls. {@link
  * org.gradientsync.cuda.internal.peer.PeerRegistrar} registers a call's buffers on all ranks once:
  * {@link org.gradientsync.cuda.internal.peer.PeerMemory} maps the others', a {@link
- * org.gradientsync.cuda.internal.peer.PeerRegistration} keeps them, and a {@link
+ * org.gradientsync.cuda.internal.peer.PeerRegistration} keeps them (of a group of large buffers its
+ * {@link org.gradientsync.cuda.internal.peer.PeerParts}), and a {@link
  * org.gradientsync.cuda.internal.peer.PeerTag} names them in the kernels' flags. {@link
  * org.gradientsync.cuda.internal.peer.PeerPlanner} then chooses a {@link
  * org.gradientsync.cuda.internal.peer.PeerAlgorithm} by size and prepares a {@link
