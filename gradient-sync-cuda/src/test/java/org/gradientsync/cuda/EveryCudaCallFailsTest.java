@@ -126,6 +126,7 @@ class EveryCudaCallFailsTest {
     on("peer alone", 1, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer", 2, "peer", peer, EveryCudaCallFailsTest::reduces);
     on("peer groups", 2, "peer", peer, EveryCudaCallFailsTest::groups);
+    on("peer large groups", 2, "peer", peer, EveryCudaCallFailsTest::largeGroups);
     on("peer buckets", 2, "peer", peer, EveryCudaCallFailsTest::buckets);
     on("peer graphs", 2, "peer", peer, EveryCudaCallFailsTest::replays);
     SCENARIOS.put(
@@ -310,6 +311,20 @@ class EveryCudaCallFailsTest {
       together(sync, () -> sync.average(large));
       together(sync, () -> sync.average(large));
       large.copyTo(values);
+    }
+  }
+
+  /** Reduced as one, which a failure to map may turn into copies. */
+  private static void largeGroups(GradientSync sync) {
+    try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 1 << 20);
+        DeviceBuffer b = sync.allocate(DataType.FLOAT32, 2 << 20)) {
+      for (int call = 0; call < 2; call++) {
+        sync.grouped(
+            () -> {
+              sync.average(a);
+              sync.average(b);
+            });
+      }
     }
   }
 
