@@ -69,8 +69,8 @@ final class CallGroup implements AutoCloseable {
   }
 
   /**
-   * Collects all-reduces, those of the same elements and other collectives between them excepted,
-   * which keep their order. All ranks must decide alike: what decides are the calls themselves, and
+   * Collects all-reduces until another collective comes, or one of the same elements as another:
+   * these keep their order. All ranks must decide alike: what decides are the calls themselves, and
    * whether all-reduced buffers overlap.
    */
   private void prepare(boolean packs) {
