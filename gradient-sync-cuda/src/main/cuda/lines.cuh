@@ -126,8 +126,9 @@ template <class F, int FAMILY, bool CHECK_FINITE> __device__ __forceinline__ voi
   call.finish<CHECK_FINITE>();
 }
 
-// Uses one_shot's staging. The root begins when all others have come; so it is not ahead of them, and neither is a rank
-// that has got what the root sent.
+// Uses one_shot's staging. The root sends everything to every other rank or, if there are several parts, a part to each, which
+// forwards it. The root begins when all others have come; so it is not ahead of them, and neither is a rank that has got what
+// the others sent.
 template <class F> __device__ __forceinline__ void broadcast(const Arguments& a) {
   using V = Vector<F, ADDING>;
   Call call(a);
@@ -135,8 +136,25 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
   Lane lane;
   void* buffer = a.buffers[a.rank];
   bool aligned = a.aligned >> a.rank & 1;
-  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, rounds = (vectors + Lane::VECTORS - 1) / Lane::VECTORS;
-  long long from = ((call.number & 1) * a.ranks + a.root) * a.stride + lane.lane;
+  int parts = a.batches; // 1, or one for each receiver
+  long long vectors = (a.count + V::SIZE - 1) / V::SIZE, part = (vectors + parts - 1) / parts;
+  long long rounds = (part + Lane::VECTORS - 1) / Lane::VECTORS;
+  long long parity = (call.number & 1) * a.ranks * a.stride + lane.lane;
+  // This lane's vector of a round of an owner's part, or -1.
+  auto index = [&](int owner, long long round) {
+    long long at = round * Lane::VECTORS + lane.offset;
+    long long i = (parts == 1 ? 0 : (owner - a.root - 1 + a.ranks) % a.ranks * part) + at;
+    return lane.data && at < part && i < vectors ? i : -1;
+  };
+  auto send = [&](int to, long long round, const uint4& v) {
+    send_line(a.staging[to] + parity + a.rank * a.stride + round * 32, v);
+  };
+  auto receive = [&](int from, int owner, long long round, uint4& v) {
+    if (!await(call, lane, a.staging[a.rank] + parity + from * a.stride + round * 32, v)) return false;
+    long long i = index(owner, round);
+    if (i >= 0) V::write(buffer, i, a.count, aligned, v);
+    return true;
+  };
   if (a.rank == a.root) {
     if (threadIdx.x < a.ranks && threadIdx.x != a.rank) {
       while (look(&call.own->headers[call.number & 1][threadIdx.x]) != call.header && !call.hopeless()) {
@@ -145,14 +163,28 @@ template <class F> __device__ __forceinline__ void broadcast(const Arguments& a)
     call.failed = __syncthreads_or(call.failed);
   }
   for (long long round = lane.warp; round < rounds && !call.failed; round += lane.warps) {
-    long long i = round * Lane::VECTORS + lane.offset;
-    bool mine = lane.data && i < vectors;
+    uint4 v;
     if (a.rank == a.root) {
-      uint4 v = lane.tagged(mine ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header);
-      for (int k = 1; k < a.ranks; k++) send_line(a.staging[after(a, k)] + from + round * 32, v);
-    } else {
+      for (int k = 1; k < a.ranks; k++) {
+        int owner = after(a, k);
+        if (k == 1 || parts > 1) {
+          long long i = index(owner, round);
+          v = lane.tagged(i >= 0 ? V::read(buffer, i, a.count, aligned) : make_uint4(0, 0, 0, 0), call.header);
+        }
+        send(owner, round, v);
+      }
+    } else if (receive(a.root, a.rank, round, v) && parts > 1) {
+      for (int k = 1; k < a.ranks; k++) {
+        if (after(a, k) != a.root) send(after(a, k), round, v);
+      }
+    }
+  }
+  for (int k = 1; k < a.ranks && parts > 1 && a.rank != a.root; k++) {
+    int owner = after(a, k);
+    if (owner == a.root) continue;
+    for (long long round = lane.warp; round < rounds && !call.failed; round += lane.warps) {
       uint4 v;
-      if (await(call, lane, a.staging[a.rank] + from + round * 32, v) && mine) V::write(buffer, i, a.count, aligned, v);
+      receive(owner, owner, round, v);
     }
   }
   call.finish();

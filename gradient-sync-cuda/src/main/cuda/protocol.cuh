@@ -72,7 +72,7 @@ struct Arguments {
   unsigned long long timeout; // nanoseconds
   int rank;
   int ranks;
-  int batches; // in stream: how many times BATCH vectors a thread handles per chunk
+  int batches; // in stream: how many times BATCH vectors a thread handles per chunk; in broadcast: the parts
   int aligned; // bit r: rank r's buffer begins at a multiple of 16 bytes
   int op;
   int root; // of a broadcast

@@ -77,6 +77,14 @@ final class PeerLayout {
   }
 
   /**
+   * The parts of a broadcast in lines: one for each receiver, which forwards it, if the root would
+   * take longer to send everything to all.
+   */
+  int broadcastParts(long bytes) {
+    return (ranks - 2) * bytes > 512 << 10 ? ranks - 1 : 1;
+  }
+
+  /**
    * The size of what a block of a broadcast sends before it raises a flag, in units of 8 KiB: small
    * enough that receivers soon have something to forward.
    */
@@ -109,7 +117,8 @@ final class PeerLayout {
   /** The size of the largest buffer that an algorithm takes in one launch. */
   long mostBytes(PeerAlgorithm algorithm) {
     return switch (algorithm) {
-      case ONE_SHOT, BROADCAST -> oneShotRounds * ROUND_BYTES;
+      case ONE_SHOT -> oneShotRounds * ROUND_BYTES;
+      case BROADCAST -> Math.max(1, ranks - 1) * oneShotRounds * ROUND_BYTES;
       case TWO_SHOT, TWO_SHOT_UNROLLED -> TWO_SHOT_BYTES;
       case STREAM, STREAM_FEW_CTAS, STAGED -> Long.MAX_VALUE;
     };

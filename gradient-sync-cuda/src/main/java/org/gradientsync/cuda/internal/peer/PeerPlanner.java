@@ -67,7 +67,7 @@ final class PeerPlanner implements AutoCloseable {
     long count = call.in().count();
     PeerFormat format = PeerFormat.of(type, ReduceOp.SUM, wire);
     return algorithm(format, count, ReduceOp.SUM) == PeerAlgorithm.STREAM
-        || call.kind() == Kind.BROADCAST && !tuning.pushes(count * type.sizeInBytes());
+        || call.kind() == Kind.BROADCAST && !tuning.pushesBroadcast(count * type.sizeInBytes());
   }
 
   private PeerAlgorithm algorithm(PeerFormat format, long count, ReduceOp op) {
@@ -144,7 +144,7 @@ final class PeerPlanner implements AutoCloseable {
     int tag = PeerTag.ofBroadcast(registration.number);
     PeerFormat format = PeerFormat.plain(registration.type);
     long bytes = registration.count * registration.type.sizeInBytes();
-    if (registration.mapped != null && !tuning.pushes(bytes)) {
+    if (registration.mapped != null && !tuning.pushesBroadcast(bytes)) {
       PeerLaunch launch =
           copying(kernels.put(true), registration, bytes)
               .mailboxes(mailbox, 0, 0, rank, ranks)
@@ -324,6 +324,10 @@ final class PeerPlanner implements AutoCloseable {
     for (long first = 0; first < registration.count; first += piece) {
       long count = Math.min(piece, registration.count - first);
       int blocks = layout.blocks(algorithm, wire, count, most);
+      int batches =
+          algorithm == PeerAlgorithm.BROADCAST
+              ? layout.broadcastParts(count * wire.sizeInBytes())
+              : layout.batches(algorithm, wire, count, blocks);
       long[] addresses = registration.addresses.clone();
       for (int peer = 0; peer < ranks; peer++) {
         addresses[peer] += addresses[peer] == 0 ? 0 : first * format.type().sizeInBytes();
@@ -334,7 +338,7 @@ final class PeerPlanner implements AutoCloseable {
               .elements(addresses, count)
               .waiting(report, timeoutNanos)
               .checkingFinite(found, first)
-              .call(tag, op.ordinal(), root, layout.batches(algorithm, wire, count, blocks)));
+              .call(tag, op.ordinal(), root, batches));
     }
     return new PeerPlan(gpu, capture, launches.toArray(PeerLaunch[]::new));
   }

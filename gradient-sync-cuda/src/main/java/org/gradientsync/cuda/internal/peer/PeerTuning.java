@@ -111,6 +111,11 @@ final class PeerTuning {
     return bytes <= layout.mostBytes(PeerAlgorithm.ONE_SHOT) && forced != PeerAlgorithm.STREAM;
   }
 
+  /** As above, for a broadcast. */
+  boolean pushesBroadcast(long bytes) {
+    return bytes <= layout.mostBytes(PeerAlgorithm.BROADCAST) && forced != PeerAlgorithm.STREAM;
+  }
+
   PeerSharing sharing() {
     return sharing;
   }

@@ -419,6 +419,15 @@ class PeerLayoutTest {
   }
 
   @Test
+  void receiversForwardWhatTakesTheRootLong() {
+    assertEquals(1, new PeerLayout(1).broadcastParts(1 << 30));
+    assertEquals(1, new PeerLayout(2).broadcastParts(1 << 30));
+    assertEquals(1, new PeerLayout(4).broadcastParts(256 << 10));
+    assertEquals(3, new PeerLayout(4).broadcastParts((256 << 10) + 16));
+    assertEquals(7, new PeerLayout(8).broadcastParts(128 << 10));
+  }
+
+  @Test
   void aBroadcastGoesInSeveralTiles() {
     assertEquals(1, PeerLayout.broadcastTile(16 << 20, 4, 132));
     assertEquals(1, PeerLayout.broadcastTile(64 << 20, 4, 132));
@@ -453,7 +462,12 @@ class PeerLayoutTest {
         }) {
       long most = layout.mostBytes(algorithm);
       assertEquals(0, most % 16, "pieces of a large buffer must begin at vectors");
-      long vectors = algorithm == PeerAlgorithm.TWO_SHOT ? up(most / 16, ranks) : most / 16;
+      long vectors =
+          switch (algorithm) {
+            case TWO_SHOT -> up(most / 16, ranks);
+            case BROADCAST -> up(most / 16, layout.broadcastParts(most));
+            default -> most / 16;
+          };
       assertTrue(
           up(vectors, ROUND) * ROUND_STRIDE <= layout.stride(algorithm),
           algorithm + " with " + ranks);
