@@ -19,7 +19,8 @@ import org.gradientsync.GradientBuckets;
  *
  * <p>A step in which the average of a parameter is not finite leaves that parameter's state as it
  * was, so that a {@link org.gradientsync.LossScaler} can skip the step. What {@link
- * GradientBuckets.Missing#SKIP} withholds from the update is lost.
+ * GradientBuckets.Missing#SKIP} withholds from the update is lost, and so is what was sent in a
+ * step that {@link GradientBuckets#discard} ends.
  *
  * <p>Set the options before the first step, alike on all ranks. Not thread-safe otherwise than
  * {@link BucketHook} says.
