@@ -81,7 +81,8 @@ public interface BucketHook {
     int index();
 
     /**
-     * All gradients of the bucket, with zeros between parameters.
+     * All gradients of the bucket, with zeros between parameters. Leave these zero: norms and
+     * checks for what is not finite see them, too.
      *
      * @return a buffer of the communication stream; do not close it
      */

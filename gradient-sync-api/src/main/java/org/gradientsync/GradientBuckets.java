@@ -331,8 +331,8 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Takes part in the other ranks' steps with gradients of zero until all ranks have called it: for
    * ranks with fewer steps than others, in buckets built with {@link Builder#unevenSteps}. Each
    * rank calls it once, after its last step, also if {@link #stopRequested} has ended its loop.
-   * With {@link Uneven#STOP} it takes part in one step, after which the others stop; in none if
-   * {@link #stopRequested} is true.
+   * Throws away what was ready within {@link #noSync}. With {@link Uneven#STOP} it takes part in
+   * one step, after which the others stop; in none if {@link #stopRequested} is true.
    *
    * @param update called after each such step, to update this rank's parameters as the others do
    * @return the number of steps in which it took part

@@ -25,9 +25,9 @@ final class CommittedState {
     return step;
   }
 
-  /** What {@link ElasticLoop#save} has returned. */
+  /** What {@link ElasticLoop#save} has returned; a copy, as the training may change its own. */
   byte[] rest() {
-    return rest;
+    return rest.clone();
   }
 
   /**
@@ -89,7 +89,7 @@ final class CommittedState {
       }
       pieces.get(i).copyTo(copies.get(i));
     }
-    rest = loop.save();
+    rest = loop.save().clone();
     step = newStep;
   }
 

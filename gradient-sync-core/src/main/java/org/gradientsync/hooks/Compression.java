@@ -17,9 +17,10 @@ import org.gradientsync.GradientBuckets;
  * A hook that sends compressed gradients, and keeps for the next step what it has not sent (error
  * feedback). A parameter may have up to 2^31 - 9 elements.
  *
- * <p>A step in which the sum of a parameter is not finite leaves that parameter's state as it was,
- * so that a {@link org.gradientsync.LossScaler} can skip the step. What {@link
- * GradientBuckets.Missing#SKIP} withholds from the update is lost.
+ * <p>A step in which the average of a parameter is not finite leaves that parameter's state as it
+ * was, so that a {@link org.gradientsync.LossScaler} can skip the step. What {@link
+ * GradientBuckets.Missing#SKIP} withholds from the update is lost, and so is what was sent in a
+ * step that {@link GradientBuckets#discard} ends.
  *
  * <p>Set the options before the first step, alike on all ranks. Not thread-safe otherwise than
  * {@link BucketHook} says.

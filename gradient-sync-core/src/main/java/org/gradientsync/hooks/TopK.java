@@ -80,14 +80,14 @@ public final class TopK extends Compression {
           sum[allPlaces[i]] += allValues[i];
         }
       }
-      if (Elements.areFinite(sum)) {
+      Arrays.setAll(sum, i -> sum[i] / ranks);
+      Elements.write(sum, part.gradient());
+      if (Elements.areFinite(Elements.read(part.gradient()))) { // rounded to its type
         for (int i = first; i < first + count; i++) {
           gradients[p][places[i]] -= chosen[i];
         }
         keepError(part, gradients[p]);
       }
-      Arrays.setAll(sum, i -> sum[i] / ranks);
-      Elements.write(sum, part.gradient());
       first += count;
     }
   }

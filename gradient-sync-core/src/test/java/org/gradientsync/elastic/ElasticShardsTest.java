@@ -33,6 +33,7 @@ class ElasticShardsTest {
     final DeviceBuffer weights; // whole, of the last commit
     final DeviceBuffer moments;
     final TreeMap<Long, Integer> sizes = new TreeMap<>();
+    private byte[] done = new byte[1]; // steps; saved and loaded as it is
     private final long failsAt; // or -1
     private GradientSync sync;
     private GradientBuckets buckets;
@@ -65,6 +66,7 @@ class ElasticShardsTest {
 
     @Override
     public void compute(long step) {
+      assertEquals(step, done[0], "steps done");
       sizes.tailMap(step, true).clear();
       sizes.put(step, sync.size());
       for (int p = PARAMETERS - 1; p >= 0; p--) {
@@ -92,7 +94,17 @@ class ElasticShardsTest {
 
     @Override
     public void update(long step) {
-      // each bucket's update came with its average: a failed step leaves it half done
+      done[0]++; // each bucket's update came with its average: a failed step leaves it half done
+    }
+
+    @Override
+    public byte[] save() {
+      return done;
+    }
+
+    @Override
+    public void load(byte[] saved) {
+      done = saved;
     }
 
     @Override

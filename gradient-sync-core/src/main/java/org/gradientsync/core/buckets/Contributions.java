@@ -33,6 +33,7 @@ final class Contributions {
 
   /** Before the last average of a step, whose flags then replace those of the step before. */
   void write(StepFlags flags) {
+    known = false;
     flags.beginStep();
     if (sync.isStopRequested() || joining && options.uneven == Uneven.STOP) {
       flags.setStop();
@@ -45,9 +46,21 @@ final class Contributions {
     }
   }
 
-  /** All averages of a step are there, or its flags are lost. */
-  void known(boolean newKnown) {
-    known = newKnown;
+  /** All averages of a step are there. */
+  void known() {
+    known = true;
+  }
+
+  /**
+   * The flags are lost, but not whether all ranks stop.
+   *
+   * @param alone whether only this rank calls it; it still asks the others what flags do not tell
+   */
+  void forget(StepFlags flags, boolean alone) {
+    if (flags != null) {
+      isStopRequested(flags);
+    }
+    known &= flags == null && alone;
   }
 
   /**

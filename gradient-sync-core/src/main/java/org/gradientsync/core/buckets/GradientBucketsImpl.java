@@ -186,7 +186,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       return;
     }
     complete("finish", averaged, update);
-    contributions.known(true);
+    contributions.known();
     beginStep(); // not earlier: until now, calls that are allowed only between steps throw
     sync.observer().deliver(compute);
     sync.ownReducer().check(true); // on all ranks after the same averages, which are complete
@@ -326,11 +326,11 @@ final class GradientBucketsImpl extends GradientBuckets {
   public void discard() {
     step.requireUsable();
     step.requireNotEnding("discard", "call it before or after finish()");
+    contributions.forget(set.flags, step.isNoSync());
     if (!step.isNoSync()) {
       discardTogether();
     }
     set.fillZero(0);
-    contributions.known(false);
     beginStep();
   }
 
@@ -402,8 +402,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     if (layout.isSameAs(set.layout)) {
       return false;
     }
-    contributions.known(false);
     try {
+      contributions.forget(set.flags, false);
       set.close();
       layOut(Origin.REBUILD_BUCKETS, layout);
     } catch (RuntimeException | Error e) {
@@ -425,6 +425,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     try {
       for (long steps = 0; ; steps++) {
         set.fillZero(0);
+        beginStep(); // what was ready within noSync() is not this step's
         step.requireWorking();
         for (int i = 0; i < parameters.size(); i++) {
           add(i, false);

@@ -46,7 +46,7 @@ class ContributionsTest {
         averages[i] = BFloat16.fromFloat(sum / RANKS);
       }
       place.copyFrom(averages);
-      contributions.known(true);
+      contributions.known();
       assertTrue(contributions.isStopRequested(flags));
     }
   }

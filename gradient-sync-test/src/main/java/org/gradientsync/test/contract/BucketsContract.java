@@ -1158,6 +1158,9 @@ public abstract class BucketsContract {
                   buckets.finish();
                   check.run();
                 }
+                try (GradientBuckets.NoSync quiet = buckets.noSync()) {
+                  buckets.ready(0); // of a step that never ends
+                }
                 assertEquals(ranks - 1 - sync.rank(), buckets.join(check));
                 assertFalse(buckets.stopRequested());
               }
@@ -1247,6 +1250,21 @@ public abstract class BucketsContract {
             }
             step(sync, buckets, FLOATS, 1);
             assertTrue(buckets.stopRequested());
+          }
+          try (GradientBuckets buckets = small(sync, FLOATS).build()) {
+            for (int i = 0; i < FLOATS.size(); i++) {
+              buckets.ready(i);
+            }
+            buckets.finish();
+            assertTrue(buckets.rebuild());
+            assertTrue(buckets.stopRequested(), "nobody had looked before the rebuild");
+          }
+          try (GradientBuckets buckets = small(sync, FLOATS).build()) {
+            step(sync, buckets, FLOATS, 0);
+            if (sync.rank() == 0) {
+              buckets.noSync(buckets::discard);
+            }
+            assertTrue(buckets.stopRequested(), "nobody had looked before rank 0 discarded");
           }
           try (GradientSync part = sync.split(0, sync.rank());
               GradientBuckets buckets = small(part, FLOATS).build()) {

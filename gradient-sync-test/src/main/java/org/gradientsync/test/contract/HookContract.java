@@ -512,6 +512,27 @@ public abstract class HookContract {
         });
   }
 
+  @ParameterizedTest
+  @MethodSource("several")
+  void whatOverflowsIsSentLater(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          List<Parameter> model = List.of(new Parameter("a", DataType.FLOAT16, 2));
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, model).hook(new TopK(0.5)).build()) {
+            double[][] given = {{60_000, 40_000}, {0, 40_000}, {0, 0}};
+            double[][] sent = {{60_000, 0}, {0, Double.POSITIVE_INFINITY}, {0, 40_000}};
+            for (int step = 0; step < given.length; step++) {
+              write(buckets.gradient(0), given[step]);
+              buckets.ready(0);
+              buckets.finish();
+              assertArrayEquals(sent[step], read(buckets.gradient(0)), 16, "step " + step);
+            }
+          }
+        });
+  }
+
   private static void requireSameEverywhere(GradientSync sync, double[] values) {
     double[] all = new double[values.length * sync.size()];
     sync.communicator().allGather(DoubleBuffer.wrap(values), DoubleBuffer.wrap(all));

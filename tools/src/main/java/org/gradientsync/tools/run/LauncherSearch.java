@@ -71,7 +71,7 @@ final class LauncherSearch {
       String srun = choice.equals("srun") ? "; this is no machine of a Slurm cluster" : "";
       throw ToolException.badUse(
           "there is no such launcher: --launcher %s%s%s; name one that is there, mpirun, mpiexec,"
-              + " srun or a path, or leave --launcher out",
+              + " srun or a path, give tcp for none of them, or leave --launcher out",
           choice, choice.contains("/") ? "" : ", PATH=" + path, srun);
     }
     return identify(program);
