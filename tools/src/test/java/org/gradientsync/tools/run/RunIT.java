@@ -156,7 +156,11 @@ class RunIT {
   void overTcp() throws Exception {
     Process process =
         start(
-            List.of("env", "GRADIENTSYNC_SECRET= "), // the launcher makes one
+            List.of(
+                "env",
+                "GRADIENTSYNC_SECRET= ", // the launcher makes one
+                "JAVA_OPTS=-XX:TieredStopAtLevel=1",
+                "JAVA_TOOL_OPTIONS=-XX:+UseParallelGC -Xms200m -Xmx200m"),
             List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"),
             "fail");
     String text = end(process);
