@@ -55,7 +55,7 @@ class RunCommandTest {
         "-x",
         "A=b c",
         "-Dtwo=2",
-        "--jvm-option=-ea",
+        "--jvm-option=-Done.more=1",
         "-cp",
         classes + "",
         MAIN,
@@ -64,7 +64,7 @@ class RunCommandTest {
     assertTrue(
         out.startsWith("launcher: " + folder.resolve("bin/mpirun") + " (Open MPI 4.1.4)"), out);
     assertTrue(out.contains(" A='b c' " + folder.resolve("bin/mpirun") + " -np 2 "), out);
-    assertTrue(out.contains(" -Xmx1g -Done -ea -Dtwo=2 -cp "), out);
+    assertTrue(out.contains(" -Xmx1g -Done -Done.more=1 -Dtwo=2 -cp "), out);
     assertTrue(out.strip().endsWith(MAIN + " -x --dry-run"), out);
   }
 
