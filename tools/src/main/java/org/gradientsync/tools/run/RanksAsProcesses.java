@@ -314,7 +314,9 @@ public final class RanksAsProcesses {
             () -> {
               try (BufferedReader lines =
                   new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
-                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                for (String line = PrefixedOutput.readLine(lines);
+                    line != null;
+                    line = PrefixedOutput.readLine(lines)) {
                   synchronized (to) { // whole lines of all ranks
                     out.print(tag + line + "\n");
                     out.flush();
