@@ -374,6 +374,7 @@ class RunCommandTest {
   @CsvSource({
     "'-np', '0', '-np takes 1 or more ranks: -np 0'",
     "'--restarts', '-1', '--restarts takes 0 or more: --restarts -1'",
+    "'--wait', '5', '--wait is for --min-np: give both, or none'",
     "'--hosts', 'a:b', '--hosts takes host names'",
     "'--hosts', 'a:0,b', '--hosts takes host names'",
     "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",
