@@ -43,6 +43,9 @@ final class LocalSteps {
     if (!outer.equals("average") && !outer.equals("nesterov")) {
       throw program.badUse("--outer takes average or nesterov: --outer " + outer);
     }
+    if (outer.equals("nesterov") && !areUsed()) {
+      throw program.badUse("--outer nesterov needs --local-steps 2 or more");
+    }
     if (allSteps % steps != 0) {
       throw program.badUse(
           "--steps must be a multiple of --local-steps: --steps "

@@ -50,4 +50,9 @@ class LocalStepsTest {
   void refusesWhatDoesNotGoTogether(String option, String text) {
     Run.of(new TrainMlp(), "--local=2", "--local-steps=2", option).exits(2).complains(text);
   }
+
+  @Test
+  void refusesNesterovWithoutLocalSteps() {
+    Run.of(new TrainMlp(), "--outer=nesterov").exits(2).complains("needs --local-steps");
+  }
 }

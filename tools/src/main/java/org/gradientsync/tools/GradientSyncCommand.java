@@ -64,6 +64,7 @@ public final class GradientSyncCommand implements Runnable {
         .forEach(subcommand -> subcommand.setStopAtUnmatched(true));
     return line.setCaseInsensitiveEnumValuesAllowed(true)
         .setExpandAtFiles(false) // takes arguments literally, not as files with more arguments
+        .setAllowOptionsAsOptionParameters(true) // --jvm-option=-Dname=value
         .setStopAtPositional(true) // what follows the main class is for the program
         .setParameterExceptionHandler(GradientSyncCommand::explain)
         .setExecutionExceptionHandler(GradientSyncCommand::complain);

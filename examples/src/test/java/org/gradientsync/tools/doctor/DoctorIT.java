@@ -41,6 +41,12 @@ class DoctorIT {
   }
 
   @Test
+  void processesOfARankCannotJoinUnderMpich() throws Exception {
+    Script task = Script.alone(DOCTOR).set("PMI_RANK", "0").set("PMI_SIZE", "2");
+    assertVerdict(task.run(folder).printsLike(" +chosen +not tried: an MPI of MPICH's kind .*"));
+  }
+
+  @Test
   void ranksThatMpiDoesNotFindAreAProblem() throws Exception {
     String drop = "unset $(env | sed -n 's/^\\(PMIX_[^=]*\\|OMPI_MCA_[^=]*\\)=.*/\\1/p')";
     Run run = Script.underMpirun(2, script(drop, "exec " + DOCTOR).toString()).run(folder).exits(1);

@@ -102,6 +102,10 @@ class DoctorTest {
         new Place(true, 5, 8, 1, 4, Path.of("/tmp/session/gradient-sync-doctor-a_.._b")), rank);
     Place other = Place.of(Map.of("PMIX_RANK", "2", "SLURM_NTASKS", "many"));
     assertEquals(new Place(true, 2, 0, 0, 1, null), other);
+    Map<String, String> tcp =
+        Map.of("RANK", "3", "WORLD_SIZE", "4", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "2");
+    assertEquals(new Place(false, 3, 4, 1, 2, null), Place.of(tcp));
+    assertEquals(alone, Place.of(Map.of("RANK", "3")));
   }
 
   @Test

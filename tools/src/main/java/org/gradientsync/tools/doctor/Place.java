@@ -6,7 +6,7 @@ import java.util.Map;
 /**
  * This process's place in the job, according to the launcher's environment variables. Needs no MPI.
  *
- * @param launched whether a launcher started this process
+ * @param launched whether the launcher of an MPI started this process
  * @param rank the rank, from 0; 0 if unknown
  * @param size the number of ranks; 0 if unknown
  * @param localRank the rank within its node; 0 if unknown
@@ -16,6 +16,15 @@ import java.util.Map;
 record Place(boolean launched, int rank, int size, int localRank, int localSize, Path folder) {
   static Place of(Map<String, String> environment) {
     String rank = first(environment, "OMPI_COMM_WORLD_RANK", "PMIX_RANK");
+    if (rank == null && environment.containsKey("RANK") && environment.containsKey("WORLD_SIZE")) {
+      return new Place( // over TCP
+          false,
+          number(environment.get("RANK"), 0),
+          number(environment.get("WORLD_SIZE"), 0),
+          number(environment.get("LOCAL_RANK"), 0),
+          number(environment.get("LOCAL_WORLD_SIZE"), 1),
+          null);
+    }
     if (rank == null) {
       return new Place(false, 0, 1, 0, 1, null);
     }

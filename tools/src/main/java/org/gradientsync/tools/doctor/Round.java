@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.tools.program.ChildProcess;
 import org.gradientsync.tools.program.Scratch;
 
@@ -52,6 +53,9 @@ final class Round {
 
   /** Returns why the ranks of this node do not join, or the empty string. */
   private String obstacle(Facts facts) {
+    if (LauncherVariables.ofProcess().areForMpich()) {
+      return "an MPI of MPICH's kind takes only the processes that its launcher has started";
+    }
     String own = place.launched() ? obstacleOf(place.rank(), facts) : "";
     if (node.isEmpty() || place.localSize() == 1) {
       return own;

@@ -36,6 +36,10 @@ record LaunchPlan(
   /** Open MPI takes 4 MiB of /dev/shm for each rank, and what is left is for messages. */
   private static final long SHARED_BYTES = 5L << 20;
 
+  /** No collector, and a first heap: JAVA_TOOL_OPTIONS may name others. */
+  private static final List<String> SMALL_JVM =
+      List.of("-XX:TieredStopAtLevel=1", "-Xms8m", "-Xmx128m");
+
   /** Variables of systems that may give a job several nodes. */
   private static final List<String> ALLOCATIONS =
       List.of(
@@ -91,7 +95,7 @@ record LaunchPlan(
     plan.hostMemory();
     plan.environment.put(RANKS, Integer.toString(request.ranks()));
     List<String> command = new ArrayList<>(List.of(machine.java().toString()));
-    command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"));
+    command.addAll(SMALL_JVM);
     command.addAll(List.of("-cp", tools, RanksAsProcesses.class.getName()));
     command.add(Integer.toString(request.ranks()));
     command.add(Integer.toString(nodes.count()));
@@ -116,7 +120,7 @@ record LaunchPlan(
     plan.hostMemory();
     plan.environment.put(RANKS, Integer.toString(request.ranks()));
     List<String> java = new ArrayList<>(List.of(machine.java().toString()));
-    java.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"));
+    java.addAll(SMALL_JVM);
     java.addAll(List.of("-cp", tools));
     Set<String> names = new LinkedHashSet<>(plan.environment.keySet());
     names.addAll(request.forwarded());

@@ -61,6 +61,20 @@ final class PrefixedOutput extends Thread {
     this.launcherLines = plan.launcher() == null ? line -> {} : launcherLines;
   }
 
+  /** Reads a line, or the next piece of one that is too long to keep. Returns null at the end. */
+  static String readLine(Reader in) throws IOException {
+    StringBuilder line = new StringBuilder();
+    for (int read = in.read(); read >= 0; read = in.read()) {
+      if (read != '\n') {
+        line.append((char) read);
+      }
+      if (read == '\n' || line.length() == LONGEST_LINE) {
+        return line.toString();
+      }
+    }
+    return line.length() == 0 ? null : line.toString();
+  }
+
   /** Returns how a plan's launcher tags the output of ranks. */
   private static Pattern tag(LaunchPlan plan) {
     if (plan.launcher() == null) {

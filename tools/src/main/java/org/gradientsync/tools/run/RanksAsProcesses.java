@@ -22,6 +22,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.gradientsync.core.backend.Signals;
 import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.tools.program.ChildProcess;
@@ -40,6 +41,9 @@ public final class RanksAsProcesses {
 
   private static final String JOIN = "GRADIENTSYNC_JOIN";
   private static final String WAITING = "GRADIENTSYNC_WAITING";
+
+  /** What mpirun and srun say to this process, which they may have started on each node. */
+  private static final Pattern OF_MPI = Pattern.compile("OMPI_COMM_WORLD_|PMIX?_");
 
   /** The losses of one rank, each soon after its start, after which it is not started again. */
   static final int MOST_LOSSES = 5;
@@ -279,6 +283,7 @@ public final class RanksAsProcesses {
             ? ProcessBuilder.Redirect.INHERIT
             : ProcessBuilder.Redirect.from(new File("/dev/null")));
     Map<String, String> environment = builder.environment();
+    environment.keySet().removeIf(name -> OF_MPI.matcher(name).lookingAt());
     environment.putAll(variables);
     environment.put("RANK", Integer.toString(rank));
     environment.put("WORLD_SIZE", Integer.toString(size));
@@ -314,7 +319,9 @@ public final class RanksAsProcesses {
             () -> {
               try (BufferedReader lines =
                   new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
-                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                for (String line = PrefixedOutput.readLine(lines);
+                    line != null;
+                    line = PrefixedOutput.readLine(lines)) {
                   synchronized (to) { // whole lines of all ranks
                     out.print(tag + line + "\n");
                     out.flush();

@@ -315,7 +315,9 @@ public final class RanksOverSsh {
             () -> {
               try (BufferedReader lines =
                   new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
-                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                for (String line = PrefixedOutput.readLine(lines);
+                    line != null;
+                    line = PrefixedOutput.readLine(lines)) {
                   if (line.endsWith(RemoteNode.STARTED)) { // behind what a login script prints
                     node.started = true;
                     continue;

@@ -323,6 +323,9 @@ public final class RunCommand implements Callable<Integer> {
 
   private void checkElastic() {
     if (minRanks == null) {
+      if (spec.commandLine().getParseResult().hasMatchedOption("--wait")) {
+        throw ToolException.badUse("--wait is for --min-np: give both, or none");
+      }
       return;
     }
     if (minRanks < 1 || minRanks > ranks || wait < 1) {

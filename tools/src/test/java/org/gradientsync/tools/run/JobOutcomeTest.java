@@ -9,6 +9,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
+import java.io.StringReader;
 import java.io.StringWriter;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -88,6 +89,19 @@ class JobOutcomeTest {
       found.append(line.substring("[3] ".length()));
     }
     assertTrue(expected.toString().contentEquals(found));
+  }
+
+  @Test
+  void linesOfProcessesAreReadInPiecesThatFitIntoMemory() throws Exception {
+    String most = "a".repeat(1 << 20);
+    StringReader in = new StringReader("at 1 %\rat 2 %\r\n\n" + most + "b\nc");
+    List<String> pieces = new ArrayList<>();
+    for (String piece = PrefixedOutput.readLine(in);
+        piece != null;
+        piece = PrefixedOutput.readLine(in)) {
+      pieces.add(piece);
+    }
+    assertEquals(List.of("at 1 %\rat 2 %\r", "", most, "b", "c"), pieces);
   }
 
   @Test

@@ -55,7 +55,7 @@ class RunCommandTest {
         "-x",
         "A=b c",
         "-Dtwo=2",
-        "--jvm-option=-ea",
+        "--jvm-option=-Done.more=1",
         "-cp",
         classes + "",
         MAIN,
@@ -64,7 +64,7 @@ class RunCommandTest {
     assertTrue(
         out.startsWith("launcher: " + folder.resolve("bin/mpirun") + " (Open MPI 4.1.4)"), out);
     assertTrue(out.contains(" A='b c' " + folder.resolve("bin/mpirun") + " -np 2 "), out);
-    assertTrue(out.contains(" -Xmx1g -Done -ea -Dtwo=2 -cp "), out);
+    assertTrue(out.contains(" -Xmx1g -Done -Done.more=1 -Dtwo=2 -cp "), out);
     assertTrue(out.strip().endsWith(MAIN + " -x --dry-run"), out);
   }
 
@@ -374,6 +374,7 @@ class RunCommandTest {
   @CsvSource({
     "'-np', '0', '-np takes 1 or more ranks: -np 0'",
     "'--restarts', '-1', '--restarts takes 0 or more: --restarts -1'",
+    "'--wait', '5', '--wait is for --min-np: give both, or none'",
     "'--hosts', 'a:b', '--hosts takes host names'",
     "'--hosts', 'a:0,b', '--hosts takes host names'",
     "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",

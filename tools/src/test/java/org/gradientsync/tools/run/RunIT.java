@@ -156,7 +156,13 @@ class RunIT {
   void overTcp() throws Exception {
     Process process =
         start(
-            List.of("env", "GRADIENTSYNC_SECRET= "), // the launcher makes one
+            List.of(
+                "env",
+                "GRADIENTSYNC_SECRET= ", // the launcher makes one
+                "OMPI_COMM_WORLD_SIZE=1", // of an mpirun that starts the launcher
+                "PMIX_RANK=0",
+                "JAVA_OPTS=-XX:TieredStopAtLevel=1",
+                "JAVA_TOOL_OPTIONS=-XX:+UseParallelGC -Xms200m -Xmx200m"),
             List.of("--launcher", "tcp", "--restarts=3", "-x", "OF_THE_USER=1"),
             "fail");
     String text = end(process);
