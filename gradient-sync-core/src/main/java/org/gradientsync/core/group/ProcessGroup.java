@@ -92,7 +92,7 @@ public final class ProcessGroup implements RankGroup {
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(messages, matcher, wait, calls, arrivals);
+    messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
     job.opened(this);
     if (isWorld()) {
       job.liveness().watchWorld(departures);
