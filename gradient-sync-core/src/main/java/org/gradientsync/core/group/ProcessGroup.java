@@ -265,10 +265,8 @@ public final class ProcessGroup implements RankGroup {
   private <C> void runBody(C call, Consumer<C> body) {
     try {
       body.accept(call);
-    } catch (RankLostException e) {
-      throw e;
     } catch (RuntimeException | Error e) {
-      throw broken("the call failed in the middle: " + e, e);
+      throw state.inMiddle(e);
     }
     finished();
   }
