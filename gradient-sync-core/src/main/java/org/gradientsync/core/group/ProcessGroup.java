@@ -7,7 +7,6 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.Reports;
@@ -403,7 +402,7 @@ public final class ProcessGroup implements RankGroup {
         departures.send(
             Departure.CLOSED, "", deviceCalls().met(), watched.liveness()::isUnreachable);
       }
-    } catch (GradientSyncException e) {
+    } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
     }
     if (isWorld()) {

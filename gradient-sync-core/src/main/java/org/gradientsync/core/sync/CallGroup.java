@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.StringJoiner;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -221,11 +222,10 @@ final class CallGroup implements AutoCloseable {
       parts = calls.stream().map(CollectiveCall::in).toArray(DeviceBuffer[]::new);
       places = new DeviceBuffer[parts.length];
       long count = 0;
-      StringBuilder name = new StringBuilder("grouped ");
+      StringJoiner name = new StringJoiner(", ", "grouped ", "");
       for (DeviceBuffer part : parts) {
         count += part.count();
-        name.append(count > part.count() ? ", " : "")
-            .append(((AbstractDeviceBuffer) part).describe());
+        name.add(((AbstractDeviceBuffer) part).describe());
       }
       memory = Unclosed.exempt(device.allocate(parts[0].type(), count));
       device.await(memory); // it must be zeroed before another stream writes to it
