@@ -122,7 +122,8 @@ public interface Communicator extends AutoCloseable {
   /**
    * Copies the root's data to all ranks.
    *
-   * @param data the source on the root, the target elsewhere; the same type and count on all ranks
+   * @param data the source on the root, the target elsewhere; writable, and the same type and
+   *     count, on all ranks
    * @param root the rank that has the data
    */
   void broadcast(Buffer data, int root);

@@ -455,7 +455,8 @@ public abstract class GradientSync implements AutoCloseable {
    * to 64 KiB, on GPUs 4 MiB) of the same type and operation cost one call together; with the
    * reducer {@code peer}, those of large ones, too. Results are in the buffers when this method has
    * returned, in the order of their streams; {@code calls} must not read or write them after the
-   * call that uses them.
+   * call that uses them. Messages move together, so what is received must not overlap what another
+   * message sends or receives.
    *
    * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
    * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A
@@ -468,6 +469,7 @@ public abstract class GradientSync implements AutoCloseable {
    * it packs. Before a group is captured into a graph, make it once outside.
    *
    * @param calls makes the calls
+   * @throws IllegalArgumentException if messages overlap; nothing runs then
    * @throws IllegalStateException if this sync is closed, or if a stream is being captured and the
    *     same group was not made before
    * @throws MismatchedCallException if the ranks' collectives differ, after those before have taken

@@ -220,7 +220,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   public final boolean overlaps(AbstractDeviceBuffer other) {
     long first = offsetInWhole();
     long itsFirst = other.offsetInWhole();
-    return whole() == other.whole() && first < itsFirst + other.count && itsFirst < first + count;
+    return whole() == other.whole()
+        && Math.max(first, itsFirst) < Math.min(first + count, itsFirst + other.count);
   }
 
   /**

@@ -156,7 +156,7 @@ public final class Settings {
    * @throws IllegalArgumentException if the setting is neither
    */
   public Duration shutdownGrace() {
-    return get("shutdown.grace").filter(text -> text.matches("0+")).isPresent()
+    return get("shutdown.grace").filter(text -> text.matches("0+|PT0S")).isPresent()
         ? Duration.ZERO
         : duration("shutdown.grace", DEFAULT_SHUTDOWN_GRACE);
   }

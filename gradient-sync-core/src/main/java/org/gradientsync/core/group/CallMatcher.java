@@ -1,7 +1,6 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -63,8 +62,15 @@ public final class CallMatcher {
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
     own.put(0, record, 0, CallRecord.BYTES);
-    rendezvous.arrive(sequence);
-    awaitAll(rendezvous, sequence);
+    try {
+      rendezvous.arrive(sequence);
+      awaitAll(rendezvous, sequence);
+    } catch (RuntimeException | Error e) {
+      if (state.isBroken()) {
+        throw e;
+      }
+      throw state.inMiddle(e);
+    }
     if (found < 0 && rendezvous.areAllSame()) {
       return;
     }
@@ -126,7 +132,7 @@ public final class CallMatcher {
   private boolean isComplete(Rendezvous rendezvous, int peer) {
     try {
       return rendezvous.isComplete();
-    } catch (GradientSyncException e) {
+    } catch (RuntimeException e) {
       throw state.failed(peer, e);
     }
   }

@@ -93,7 +93,7 @@ final class GroupState {
   boolean test(Message message, int peer) {
     try {
       return message.test();
-    } catch (GradientSyncException e) {
+    } catch (RuntimeException e) { // of any transport
       throw failed(peer, e);
     }
   }
@@ -107,15 +107,22 @@ final class GroupState {
   boolean ask(int peer, IntPredicate question) {
     try {
       return question.test(peer);
-    } catch (GradientSyncException e) {
+    } catch (RuntimeException e) {
       throw failed(peer, e);
     }
   }
 
-  RankLostException failed(int peer, GradientSyncException e) {
+  RankLostException failed(int peer, RuntimeException e) {
     return e instanceof RankLostException
         ? broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
-        : broken(e.getMessage(), e);
+        : broken(e instanceof GradientSyncException ? e.getMessage() : e.toString(), e);
+  }
+
+  /** What a call throws if it has failed in the middle, by an exception of any kind. */
+  RuntimeException inMiddle(Throwable e) {
+    return e instanceof RankLostException lost && isBroken()
+        ? lost
+        : broken("the call failed in the middle: " + e, e);
   }
 
   RankLostException timedOut(String message) {

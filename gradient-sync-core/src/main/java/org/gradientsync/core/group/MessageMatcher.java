@@ -29,7 +29,6 @@ import org.gradientsync.spi.Resources;
 final class MessageMatcher implements AutoCloseable {
   private final GroupTransport transport;
   private final CallMatcher matcher;
-  private final Wait wait;
   private final Calls calls;
   private final Arrivals arrivals;
   private final Link[] sending;
@@ -56,9 +55,7 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(
-      GroupTransport transport, CallMatcher matcher, Wait wait, Calls calls, Arrivals arrivals) {
-    this.wait = wait;
+  MessageMatcher(GroupTransport transport, CallMatcher matcher, Calls calls, Arrivals arrivals) {
     this.transport = transport;
     this.matcher = matcher;
     this.calls = calls;
@@ -75,8 +72,7 @@ final class MessageMatcher implements AutoCloseable {
     Link link = record(message);
     arrivals.pairs().nextRound();
     link.start();
-    matcher.awaitPair(link.receive, link.peer, sends);
-    matcher.awaitPair(link.send, link.peer, sends);
+    await(link);
     arrivals.pairs().end();
     if (!link.matches()) {
       calls.log().finished();
@@ -118,25 +114,32 @@ final class MessageMatcher implements AutoCloseable {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
     links.clear();
     for (int i = 0; i < round.size(); i++) {
-      links.add(record(round.get(i)));
+      Link link = record(round.get(i));
+      links.add(link);
+      arrivals.pairs().add(link.peer, link.sends);
     }
+    arrivals.pairs().nextRound();
     for (int i = 0; i < links.size(); i++) {
       links.get(i).start();
     }
     for (int i = 0; i < links.size(); i++) {
-      wait.await(links.get(i).receive, links.get(i).peer);
-      wait.await(links.get(i).send, links.get(i).peer);
+      await(links.get(i));
     }
+    arrivals.pairs().end();
     MismatchedCallException first = null;
     for (int i = links.size() - 1; i >= 0; i--) {
       Link link = links.get(i);
-      arrivals.pairs().count(link.peer, link.sends);
       if (!link.matches()) {
         round.remove(i);
         first = mismatch(link);
       }
     }
     return first;
+  }
+
+  private void await(Link link) {
+    matcher.awaitPair(link.receive, link.peer, link.sends);
+    matcher.awaitPair(link.send, link.peer, link.sends);
   }
 
   /** Records a message, and writes it to what the ranks exchange. */

@@ -7,7 +7,6 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.Reports;
@@ -92,7 +91,7 @@ public final class ProcessGroup implements RankGroup {
     wait =
         new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(messages, matcher, wait, calls, arrivals);
+    messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
     job.opened(this);
     if (isWorld()) {
       job.liveness().watchWorld(departures);
@@ -265,10 +264,8 @@ public final class ProcessGroup implements RankGroup {
   private <C> void runBody(C call, Consumer<C> body) {
     try {
       body.accept(call);
-    } catch (RankLostException e) {
-      throw e;
     } catch (RuntimeException | Error e) {
-      throw broken("the call failed in the middle: " + e, e);
+      throw state.inMiddle(e);
     }
     finished();
   }
@@ -405,7 +402,7 @@ public final class ProcessGroup implements RankGroup {
         departures.send(
             Departure.CLOSED, "", deviceCalls().met(), watched.liveness()::isUnreachable);
       }
-    } catch (GradientSyncException e) {
+    } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
     }
     if (isWorld()) {

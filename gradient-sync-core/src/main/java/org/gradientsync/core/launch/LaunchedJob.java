@@ -3,8 +3,10 @@ package org.gradientsync.core.launch;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.Launcher;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
 
@@ -28,7 +30,31 @@ public final class LaunchedJob {
       JobEnd.waitAsLongAs(settings.timeouts(), settings.shutdownGrace());
       end = JobEnd.install();
     }
-    Transport transport = launcher.connect(settings);
+    Transport transport =
+        Objects.requireNonNull(launcher.connect(settings), "transport of " + launcher.name());
+    try {
+      return join(transport, settings, end);
+    } catch (RuntimeException | Error e) {
+      boolean joined;
+      synchronized (WORLDS) {
+        joined = WORLDS.containsKey(transport);
+      }
+      // A process stays in its job until it ends.
+      Resources.closeAllAfter(e, joined || transport.process().isPresent() ? null : transport);
+      throw e;
+    }
+  }
+
+  private static ProcessGroup join(Transport transport, Settings settings, JobEnd end) {
+    if (transport.rank() < 0 || transport.rank() >= transport.size()) {
+      throw new IllegalArgumentException(
+          "not a rank of its job: launcher="
+              + transport.name()
+              + ", rank="
+              + transport.rank()
+              + ", size="
+              + transport.size());
+    }
     if (settings.elastic()) {
       transport.goOnWithout(List.of()); // throws if it cannot
       JobEnd.letRanksEndAlone();

@@ -1,5 +1,6 @@
 package org.gradientsync.core.rendezvous;
 
+import java.util.BitSet;
 import org.gradientsync.core.ranks.RankMap;
 
 /**
@@ -11,22 +12,35 @@ public final class Pairs {
 
   private final long[] sent;
   private final long[] received;
-  private int destination = RankMap.NO_RANK;
-  private int source = RankMap.NO_RANK;
+  private final BitSet destinations;
+  private final BitSet sources;
   private int tag;
   private int round; // 0 between exchanges
 
   Pairs(int size) {
     sent = new long[size];
     received = new long[size];
+    destinations = new BitSet(size);
+    sources = new BitSet(size);
   }
 
   /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   void begin(int newDestination, int newSource, int newTag) {
-    destination = newDestination;
-    source = newSource;
+    destinations.clear();
+    sources.clear();
+    add(newDestination, true);
+    add(newSource, false);
     tag = newTag;
     round = 0;
+  }
+
+  /**
+   * Adds a rank to an exchange with several others at the same time, or {@link RankMap#NO_RANK}.
+   */
+  public void add(int peer, boolean sends) {
+    if (peer != RankMap.NO_RANK) {
+      current(sends).set(peer);
+    }
   }
 
   public int tag() {
@@ -40,17 +54,18 @@ public final class Pairs {
   /** Ends the rounds of the exchange. */
   public void end() {
     round = 0;
-    if (destination != RankMap.NO_RANK) {
-      sent[destination]++;
-    }
-    if (source != RankMap.NO_RANK) {
-      received[source]++;
+    count(destinations, sent);
+    count(sources, received);
+  }
+
+  private static void count(BitSet current, long[] exchanges) {
+    for (int peer = current.nextSetBit(0); peer >= 0; peer = current.nextSetBit(peer + 1)) {
+      exchanges[peer]++;
     }
   }
 
-  /** Counts a message of several that were exchanged at the same time. */
-  public void count(int peer, boolean sends) {
-    exchanges(sends)[peer]++;
+  private BitSet current(boolean sends) {
+    return sends ? destinations : sources;
   }
 
   private long[] exchanges(boolean sends) {
@@ -67,7 +82,7 @@ public final class Pairs {
 
   /** The rounds that this rank has reached, as sender or as receiver, for a rank with a tag. */
   long reached(int peer, boolean sends, int itsTag) {
-    boolean isCurrent = peer == (sends ? destination : source) && tag == itsTag;
+    boolean isCurrent = current(sends).get(peer) && tag == itsTag;
     return ROUNDS * exchanges(sends)[peer] + (isCurrent ? round : 0);
   }
 }

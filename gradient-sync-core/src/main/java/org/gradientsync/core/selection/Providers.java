@@ -72,10 +72,13 @@ public final class Providers {
 
   private Providers() {}
 
-  /** Loads the providers of a service, the highest priority first. */
+  /** Loads the providers of a service, the highest priority first; on all ranks in one order. */
   static <P> List<P> of(Class<P> service, ToIntFunction<P> priority) {
     List<P> providers = of(service);
-    providers.sort(Comparator.comparingInt(priority).reversed());
+    providers.sort(
+        Comparator.comparingInt(priority)
+            .reversed()
+            .thenComparing(provider -> provider.getClass().getName()));
     return providers;
   }
 

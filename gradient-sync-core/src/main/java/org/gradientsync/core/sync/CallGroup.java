@@ -81,7 +81,7 @@ final class CallGroup implements AutoCloseable {
         add(call.out());
       }
       if (call.kind().isMessage()) {
-        messages.add(call);
+        messages.add(requireSeparate(call));
         continue;
       }
       boolean reduces = packs && call.kind() == Kind.ALL_REDUCE;
@@ -96,6 +96,29 @@ final class CallGroup implements AutoCloseable {
       }
     }
     addPacks(open);
+  }
+
+  /** Throws if a message would be received into elements of another one: they move together. */
+  private CollectiveCall requireSeparate(CollectiveCall message) {
+    AbstractDeviceBuffer buffer = (AbstractDeviceBuffer) message.buffer();
+    for (CollectiveCall other : messages) {
+      boolean onlySent = message.sends() && other.sends();
+      if (!onlySent && buffer.overlaps((AbstractDeviceBuffer) other.buffer())) {
+        throw new IllegalArgumentException(
+            "messages of a group overlap: "
+                + message.kind().text()
+                + "="
+                + buffer
+                + ", "
+                + other.kind().text()
+                + "="
+                + other.buffer()
+                + ", rank="
+                + ranks.rank()
+                + "; receive into a buffer of its own");
+      }
+    }
+    return message;
   }
 
   private void addPacks(Map<PackKey, List<CollectiveCall>> open) {

@@ -291,6 +291,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   public GradientSync survivors() {
     order.requireOpen();
     order.requireNoHook();
+    order.requireNotRecording();
     return new Succession(this, selection).ofSurvivors();
   }
 

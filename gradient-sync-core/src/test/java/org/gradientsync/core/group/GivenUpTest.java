@@ -4,17 +4,28 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
+import org.gradientsync.spi.Transport;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -35,6 +46,71 @@ class GivenUpTest {
         Arguments.of(new InternalError("a file is gone"), RankLostException.EXIT_CODE),
         Arguments.of(new DeviceException("ECC", 214), RankLostException.EXIT_CODE),
         Arguments.of(null, RankLostException.EXIT_CODE));
+  }
+
+  /** Whatever a reducer throws there, which may come from its transport itself. */
+  @Test
+  void aBodyThatThrowsBreaksTheGroup() {
+    breaks(
+        OtherWorld::new,
+        group ->
+            group.run(
+                Origin.SYNC,
+                Kind.BARRIER,
+                CallRecord.element((DataType) null),
+                0,
+                CallRecord.NO_ROOT,
+                () -> {
+                  throw new RankLostException("a wire is cut");
+                }));
+  }
+
+  @Test
+  void aTransportThatThrowsBreaksTheGroup() {
+    AtomicBoolean cut = new AtomicBoolean();
+    breaks(
+        () ->
+            new OtherWorld() {
+              @Override
+              public Message sender(ByteBuffer memory, int peer, int tag) {
+                return beforeStarts(
+                    super.sender(memory, peer, tag),
+                    () -> {
+                      if (rank() == 1 && cut.getAndSet(false)) {
+                        throw new IllegalStateException("a wire is cut");
+                      }
+                    });
+              }
+            },
+        group -> {
+          cut.set(true);
+          new GroupCommunicator(group).barrier();
+        });
+  }
+
+  /** Expects both ranks' next call to say why rank 1's has failed. */
+  private static void breaks(Supplier<Transport> transport, Consumer<ProcessGroup> call) {
+    LocalRanks.run(
+        2,
+        own -> {
+          try (ProcessGroup world = ProcessGroup.world(transport.get());
+              ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
+            GroupCommunicator communicator = new GroupCommunicator(group);
+            if (group.rank() == 1) {
+              assertThrows(RankLostException.class, () -> call.accept(group));
+              assertTrue(group.isBroken());
+            }
+            RankLostException e =
+                assertThrows(
+                    RankLostException.class,
+                    () -> {
+                      communicator.barrier(); // for which rank 1 may have come
+                      communicator.barrier();
+                    });
+            assertTrue(e.getMessage().contains("a wire is cut"), e.getMessage());
+            own.barrier();
+          }
+        });
   }
 
   /** Only a failure that may not come again is worth a restart. */

@@ -7,10 +7,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -65,6 +67,30 @@ class ProcessGroupCloseTest {
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);
           assertTrue(transport.closed);
+        });
+  }
+
+  /** Whatever a backend's transport throws. */
+  @Test
+  void aNoticeThatCannotBeSentDoesNotSkipTheRest() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          AtomicBoolean closed = new AtomicBoolean();
+          Transport transport =
+              new OtherWorld() {
+                @Override
+                public Message sender(ByteBuffer memory, int peer, int tag) {
+                  throw new IllegalStateException("a wire is cut");
+                }
+
+                @Override
+                public void close() {
+                  closed.set(true);
+                }
+              };
+          ProcessGroup.world(transport).close();
+          assertTrue(closed.get());
         });
   }
 }

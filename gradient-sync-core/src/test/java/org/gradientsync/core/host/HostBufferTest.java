@@ -2,6 +2,7 @@ package org.gradientsync.core.host;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -54,6 +55,14 @@ class HostBufferTest {
     assertEquals(0, ((HostBuffer) whole.slice(7, 0)).hostMemory().remaining());
     whole.close();
     assertThrows(IllegalStateException.class, view::hostMemory);
+  }
+
+  @Test
+  void emptyPartsOverlapNothing() {
+    AbstractDeviceBuffer whole = new HostDevice().allocate(DataType.FLOAT32, 7);
+    assertTrue(whole.overlaps(whole.slice(6, 1)));
+    assertFalse(whole.overlaps(whole.slice(3, 0)));
+    assertFalse(whole.slice(3, 0).overlaps(whole));
   }
 
   @Test

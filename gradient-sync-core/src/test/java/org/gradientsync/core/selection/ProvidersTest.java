@@ -38,6 +38,24 @@ class ProvidersTest {
     }
   }
 
+  /** Another one. */
+  public static final class Elsewhere2 implements Launcher {
+    @Override
+    public String name() {
+      return "elsewhere2";
+    }
+
+    @Override
+    public boolean launched() {
+      return false;
+    }
+
+    @Override
+    public Transport connect(Settings settings) {
+      throw new UnsupportedOperationException();
+    }
+  }
+
   private static void withContext(ClassLoader loader, Runnable work) {
     Thread thread = Thread.currentThread();
     ClassLoader before = thread.getContextClassLoader();
@@ -84,6 +102,26 @@ class ProvidersTest {
           });
     }
     assertEquals(List.of(), Providers.of(Launcher.class));
+  }
+
+  /** Class paths may differ, and all ranks must take the same of several alike. */
+  @Test
+  void providersOfOnePriorityHaveOneOrder(@TempDir Path folder) throws Exception {
+    Path services = Files.createDirectories(folder.resolve("META-INF/services"));
+    Files.writeString(
+        services.resolve(Launcher.class.getName()),
+        Elsewhere2.class.getName() + "\n" + Elsewhere.class.getName());
+    URL[] more = {folder.toUri().toURL()};
+    try (URLClassLoader plugin = new URLClassLoader(more, getClass().getClassLoader())) {
+      withContext(
+          plugin,
+          () ->
+              assertEquals(
+                  List.of("elsewhere", "elsewhere2"),
+                  Providers.of(Launcher.class, launcher -> 100).stream()
+                      .map(Launcher::name)
+                      .toList()));
+    }
   }
 
   @Test

@@ -544,6 +544,9 @@ public abstract class CommunicatorContract {
           d.close();
           d.close();
           assertThrows(IllegalStateException.class, d::barrier);
+          IllegalStateException e =
+              assertThrows(IllegalStateException.class, () -> d.allReduce(one, ReduceOp.SUM));
+          assertTrue(e.getMessage().startsWith("communicator is closed"), e.getMessage());
         });
   }
 

@@ -136,6 +136,24 @@ public abstract class DeadlockContract {
 
   @ParameterizedTest
   @MethodSource("sizes")
+  void detectsGroupOfMessagesAgainstBarrier(int ranks) {
+    deadlockDetector(
+        ranks,
+        (sync, c) -> {
+          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 2)) {
+            if (c.rank() == 0) {
+              sync.grouped(() -> sync.send(buffer, 1));
+            } else {
+              c.barrier();
+            }
+          }
+        },
+        ": send(FLOAT32[2], to=1), waits for rank 1",
+        ": barrier(), call=1, waits for rank 0");
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
   void detectsDifferentTags(int ranks) {
     deadlockDetector(
         ranks,

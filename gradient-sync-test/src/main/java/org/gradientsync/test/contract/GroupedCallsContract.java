@@ -403,13 +403,20 @@ public abstract class GroupedCallsContract {
         .run(
             ranks,
             sync -> {
-              try (DeviceBuffer a = sync.allocate(DataType.INT32, 5)) {
+              int peer = (sync.rank() + 1) % ranks;
+              try (DeviceBuffer a = sync.allocate(DataType.INT32, 5);
+                  DeviceBuffer part = a.slice(4, 1)) {
                 a.copyFrom(new int[] {1, 1, 1, 1, 1});
                 for (Runnable call :
                     List.<Runnable>of(
                         sync::barrier,
                         () -> sync.register(a),
                         () -> sync.split(0, 0),
+                        sync::survivors,
+                        () -> {
+                          sync.send(a, peer);
+                          sync.receive(part, peer); // while it is sent
+                        },
                         () -> sync.communicator().barrier(),
                         () -> sync.average(a))) {
                   assertThrows(

@@ -31,11 +31,12 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * }
  * }</pre>
  *
- * <p>Each rank counts the calls of its program from 1: {@code allReduce}, {@code average}, {@code
- * broadcast}, {@code register} and {@code barrier} of the sync, {@code broadcast} of buckets, the
- * average of each bucket, and the collectives of the sync's communicator and of those split from
- * it. Calls that the library makes itself do not count. Copies from and to buffers and their views
- * have their own count.
+ * <p>Each rank counts the calls of its program from 1: the sync's collectives and messages on
+ * arrays and buffers, each in a group too, {@code register}, {@code barrier}, {@code mean} and
+ * {@code counts}, {@code broadcast} of buckets, the average of each bucket, and the collectives of
+ * the sync's communicator and of those split from it; one of bytes can be two. Neither splits,
+ * messages of communicators, nor calls that the library makes itself count. Copies from and to
+ * buffers and their views have their own count.
  *
  * <p>After each test the extension clears the plan. The test fails if it did not reach a planned
  * fault. In a process that mpirun started, this covers only the faults of the process's own rank.
@@ -175,10 +176,12 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
     /**
      * Makes the rank late.
      *
-     * @param delay how late
+     * @param delay how late, zero or more
      */
     public void delay(Duration delay) {
-      Objects.requireNonNull(delay, "delay");
+      if (Objects.requireNonNull(delay, "delay").isNegative()) {
+        throw new IllegalArgumentException("delay is negative: delay=" + delay);
+      }
       plan("delay(" + delay + ")", calls -> calls.sleep(delay));
     }
 

@@ -626,5 +626,7 @@ class FaultsTest {
     assertThrows(IllegalArgumentException.class, () -> faults.onRank(-1));
     assertThrows(IllegalArgumentException.class, () -> faults.onRank(0).atCall(0));
     assertThrows(IllegalArgumentException.class, () -> faults.onRank(0).atCopy(0));
+    Faults.AtCopy first = faults.onRank(0).atCopy(1);
+    assertThrows(IllegalArgumentException.class, () -> first.delay(Duration.ofMillis(-1)));
   }
 }

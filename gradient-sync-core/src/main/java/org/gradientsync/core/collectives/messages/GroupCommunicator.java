@@ -138,6 +138,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     requireReducible(type, op);
     beforeCall.run();
+    group.requireUsable();
     try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
       copy.copyFrom(data);
       reducer.run(shown(), CollectiveCall.allReduce(copy, op));
@@ -157,6 +158,7 @@ public final class GroupCommunicator implements Communicator {
     requireReducible(type, op);
     requireTimesSize(send, "send", receive, "receive");
     beforeCall.run();
+    group.requireUsable();
     try (DeviceBuffer in = host.allocate(type, elements(send, type));
         DeviceBuffer out = host.allocate(type, elements(receive, type))) {
       in.copyFrom(send);
