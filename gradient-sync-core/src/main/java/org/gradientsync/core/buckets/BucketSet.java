@@ -1,5 +1,6 @@
 package org.gradientsync.core.buckets;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.BucketHook;
@@ -25,6 +26,9 @@ public final class BucketSet implements AutoCloseable {
 
   /** What averages the flags if they are not in the last bucket; or null. */
   final Bucket flagBucket;
+
+  /** The buckets, and the one of flags if there is one. */
+  final List<Bucket> all = new ArrayList<>();
 
   private final List<Parameter> parameters;
   private final DeviceBuffer[] gradients;
@@ -74,6 +78,10 @@ public final class BucketSet implements AutoCloseable {
       }
       flagBucket =
           options.hasFlagBucket() ? resources.add(flagBucket(options, compute, streams)) : null;
+      all.addAll(Arrays.asList(buckets));
+      if (flagBucket != null) {
+        all.add(flagBucket);
+      }
       beforeFlags = layout.flagOffset < 0 ? null : last().flat.slice(0, layout.flagOffset);
       DeviceBuffer place =
           flagBucket != null

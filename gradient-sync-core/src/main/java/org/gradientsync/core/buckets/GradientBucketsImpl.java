@@ -75,11 +75,8 @@ final class GradientBucketsImpl extends GradientBuckets {
     String failure = reason;
     GroupCommunicator ranks = sync.ownCommunicator();
     ranks.compose(call, () -> Agreement.requireAll(ranks, failure));
-    for (Bucket bucket : set.buckets) {
+    for (Bucket bucket : set.all) {
       bucket.prepare(sync);
-    }
-    if (set.flagBucket != null) {
-      set.flagBucket.prepare(sync);
     }
     if (options.sharded) {
       shards = Arrays.stream(set.buckets).map(bucket -> bucket.shard.own).toList();
@@ -249,11 +246,8 @@ final class GradientBucketsImpl extends GradientBuckets {
   }
 
   private void awaitAll() {
-    for (Bucket bucket : set.buckets) {
-      averages.await(bucket);
-    }
-    if (set.flagBucket != null) {
-      averages.await(set.flagBucket);
+    for (int i = 0; i < set.all.size(); i++) {
+      averages.await(set.all.get(i)); // without an iterator
     }
   }
 
