@@ -320,10 +320,10 @@ final class GradientBucketsImpl extends GradientBuckets {
   public void discard() {
     step.requireUsable();
     step.requireNotEnding("discard", "call it before or after finish()");
-    contributions.forget(set.flags, step.isNoSync());
     if (!step.isNoSync()) {
       discardTogether();
     }
+    contributions.forget(set.flags, step.isNoSync());
     set.fillZero(0);
     beginStep();
   }
@@ -338,6 +338,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       if (options.overlap) {
         startAll();
         awaitAll();
+        contributions.known(); // those of the discarded step, on all ranks
       }
       sync.ownCommunicator().barrier(Origin.DISCARD); // all ranks must have discarded the step
     } catch (RuntimeException | Error e) {

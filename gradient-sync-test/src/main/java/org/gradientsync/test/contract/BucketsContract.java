@@ -1266,6 +1266,14 @@ public abstract class BucketsContract {
             }
             assertTrue(buckets.stopRequested(), "nobody had looked before rank 0 discarded");
           }
+          try (GradientBuckets buckets = small(sync, FLOATS).build()) {
+            step(sync, buckets, FLOATS, 0);
+            for (int i = 0; sync.rank() == 0 && i < FLOATS.size(); i++) {
+              buckets.ready(i); // the flags of the next step are on their way
+            }
+            buckets.discard();
+            assertTrue(buckets.stopRequested(), "nobody had looked before all discarded");
+          }
           try (GradientSync part = sync.split(0, sync.rank());
               GradientBuckets buckets = small(part, FLOATS).build()) {
             step(part, buckets, FLOATS, 0);
