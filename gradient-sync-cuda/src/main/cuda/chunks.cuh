@@ -23,7 +23,7 @@ __device__ __forceinline__ void barrier_come(int barrier) {
 }
 
 // One of the buffers that are reduced as one. Each begins with a batch of its own, so that all elements of a batch lie in one.
-// PeerPlanner.java knows this layout.
+// PeerParts.java knows this layout.
 struct Part {
   void* buffers[MAX_RANKS];
   long long count; // elements

@@ -75,10 +75,10 @@ struct Arguments {
   int batches; // in stream: how many times BATCH vectors a thread handles per chunk; in broadcast: the parts
   int aligned; // bit r: rank r's buffer begins at a multiple of 16 bytes
   int op;
-  int root; // of a broadcast
+  int root; // of a broadcast; in message.cu the other rank, in stream_parts the number of parts
   Found* found;    // in kernels that check for NaN and infinities
   long long first; // index in the registered buffer of the first element here
-  char* local;     // this rank's output or, in put.cuh, its input; or null
+  char* local;     // this rank's output; in put.cuh its input, in stream_parts the table of parts; or null
 };
 
 __device__ __forceinline__ void store(uint4* to, uint4 v) {

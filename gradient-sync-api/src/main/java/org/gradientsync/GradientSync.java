@@ -453,10 +453,11 @@ public abstract class GradientSync implements AutoCloseable {
    * different buffers may run in another one, then all messages at the same time. So the ranks may
    * send and receive in any order without waiting in a circle, and all-reduces of small buffers (up
    * to 64 KiB, on GPUs 4 MiB) of the same type and operation cost one call together; with the
-   * reducer {@code peer}, those of large ones, too. Results are in the buffers when this method has
-   * returned, in the order of their streams; {@code calls} must not read or write them after the
-   * call that uses them. Messages move together, so what is received must not overlap what another
-   * message sends or receives.
+   * reducer {@code peer}, also floating-point sums and averages of large ones. Results are in the
+   * buffers when this method has returned, in the order of their streams; {@code calls} must not
+   * read or write them after the call that uses them. Messages move together, so what is received
+   * must not overlap what another message sends or receives. Buffers that wrap the same memory
+   * separately are not known to overlap: do not use them in one group.
    *
    * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
    * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A

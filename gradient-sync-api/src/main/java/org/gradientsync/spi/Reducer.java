@@ -53,16 +53,20 @@ public interface Reducer extends AutoCloseable {
   void exchange(List<CollectiveCall> messages);
 
   /**
-   * Joins the buffers of all-reduces into one, if this reducer can reduce it at once without
-   * copies. All ranks ask at the same place among their calls, and get the same answer.
+   * Fuses all-reduces into one, if this reducer can do that without copying their buffers.
+   * Collective: the ranks meet and compare what they fuse, if there is anything to prepare.
    *
    * @param parts two or more buffers of one type, on one stream, none of which overlaps another
    * @param op the operation
+   * @param name describes the parts, for the comparison of the ranks' calls
    * @return a buffer with the elements of all parts, one after the other, that is only for {@link
-   *     #run} and {@code op}; the caller closes it, before a part. Null if the parts must be copied
-   *     into a buffer, or reduced one by one
+   *     #run} and {@code op}; the caller closes it, before a part. Null on all ranks if the parts
+   *     must be copied into a buffer, or reduced one by one
+   * @throws IllegalStateException if they can be fused, but the stream is being captured
+   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' parts differ
+   * @throws org.gradientsync.RankLostException if a rank does not join
    */
-  default AbstractDeviceBuffer join(List<AbstractDeviceBuffer> parts, ReduceOp op) {
+  default AbstractDeviceBuffer fuse(List<AbstractDeviceBuffer> parts, ReduceOp op, String name) {
     return null;
   }
 

@@ -1,7 +1,6 @@
 package org.gradientsync.core.sync;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +20,7 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The calls of one {@link org.gradientsync.GradientSync#grouped}, prepared once and run many times.
- * All-reduces of the same type, operation and stream are joined into one, if the reducer can do
+ * All-reduces of the same type, operation and stream are fused into one, if the reducer can do
  * that; otherwise small ones are packed into one buffer, which is reduced at once. Each element's
  * sum, and so its bits, are the same. Other collectives run one after the other. Messages run last,
  * all at the same time.
@@ -39,7 +38,7 @@ final class CallGroup implements AutoCloseable {
   private Runnable forget; // or null
   private boolean captured;
 
-  /** One call, or several packed ones. */
+  /** One call, or several that run as one. */
   private interface Step extends AutoCloseable {
     void run(CallRunner runner);
 
@@ -52,8 +51,8 @@ final class CallGroup implements AutoCloseable {
     default void close() {}
   }
 
-  /** What packed calls have in common. */
-  private record PackKey(DataType type, ReduceOp op, Stream stream) {}
+  /** What calls that run as one have in common. */
+  private record Key(DataType type, ReduceOp op, Stream stream) {}
 
   CallGroup(List<CollectiveCall> calls, BackendDevice device, RankGroup ranks, Reducer reducer) {
     this.calls = List.copyOf(calls);
@@ -73,8 +72,8 @@ final class CallGroup implements AutoCloseable {
    * these keep their order. All ranks must decide alike: what decides are the calls themselves, and
    * whether all-reduced buffers overlap.
    */
-  private void prepare(boolean packs) {
-    Map<PackKey, List<CollectiveCall>> open = new LinkedHashMap<>();
+  private void prepare(boolean several) {
+    Map<Key, List<CollectiveCall>> open = new LinkedHashMap<>();
     for (CollectiveCall call : calls) {
       add(call.in());
       if (call.out() != call.in()) {
@@ -84,18 +83,18 @@ final class CallGroup implements AutoCloseable {
         messages.add(requireSeparate(call));
         continue;
       }
-      boolean reduces = packs && call.kind() == Kind.ALL_REDUCE;
+      boolean reduces = several && call.kind() == Kind.ALL_REDUCE;
       if (!reduces || overlapsAny(call, open)) {
-        addPacks(open);
+        addOpen(open);
       }
       if (reduces) {
-        PackKey key = new PackKey(call.in().type(), call.op(), device.streamOf(call.in()));
+        Key key = new Key(call.in().type(), call.op(), device.streamOf(call.in()));
         open.computeIfAbsent(key, k -> new ArrayList<>()).add(call);
       } else {
         steps.add(runner -> runner.run(call));
       }
     }
-    addPacks(open);
+    addOpen(open);
   }
 
   /** Throws if a message would be received into elements of another one: they move together. */
@@ -121,13 +120,13 @@ final class CallGroup implements AutoCloseable {
     return message;
   }
 
-  private void addPacks(Map<PackKey, List<CollectiveCall>> open) {
+  private void addOpen(Map<Key, List<CollectiveCall>> open) {
     open.values().forEach(this::addReductions);
     open.clear();
   }
 
-  /** Whether a call uses elements of a call that is to be packed, so that their order matters. */
-  private static boolean overlapsAny(CollectiveCall call, Map<PackKey, List<CollectiveCall>> open) {
+  /** Whether a call uses elements of a collected one, so that their order matters. */
+  private static boolean overlapsAny(CollectiveCall call, Map<Key, List<CollectiveCall>> open) {
     AbstractDeviceBuffer buffer = (AbstractDeviceBuffer) call.in();
     return open.values().stream()
         .flatMap(List::stream)
@@ -145,11 +144,12 @@ final class CallGroup implements AutoCloseable {
    */
   private void addReductions(List<CollectiveCall> reductions) {
     CollectiveCall first = reductions.get(0);
-    AbstractDeviceBuffer joined =
-        reductions.size() == 1 ? null : reducer.join(inputs(reductions), first.op());
-    if (joined != null) {
-      steps.add(new Pack(reductions, device, joined, null));
-      requireNoCapture(first.in());
+    AbstractDeviceBuffer fused =
+        reductions.size() == 1
+            ? null
+            : reducer.fuse(inputs(reductions), first.op(), nameOf(reductions));
+    if (fused != null) {
+      steps.add(new Pack(reductions, device, fused, null));
       return;
     }
     List<CollectiveCall> pack = new ArrayList<>();
@@ -165,6 +165,12 @@ final class CallGroup implements AutoCloseable {
       }
     }
     addPack(pack);
+  }
+
+  private static String nameOf(List<CollectiveCall> reductions) {
+    return inputs(reductions).stream()
+        .map(AbstractDeviceBuffer::describe)
+        .collect(Collectors.joining(", ", "grouped ", ""));
   }
 
   private static List<AbstractDeviceBuffer> inputs(List<CollectiveCall> reductions) {
@@ -187,7 +193,7 @@ final class CallGroup implements AutoCloseable {
       device.await(memory); // it must be zeroed before another stream writes to it
       AbstractDeviceBuffer packed =
           (AbstractDeviceBuffer) device.on(device.streamOf(first), memory);
-      steps.add(new Pack(pack, device, packed, memory));
+      steps.add(new Pack(pack, device, packed.named(nameOf(pack)), memory));
     }
   }
 
@@ -250,13 +256,13 @@ final class CallGroup implements AutoCloseable {
     private final BackendDevice device;
     private final CollectiveCall reduction;
     private final DeviceBuffer whole;
-    private final DeviceBuffer memory; // into which the parts are copied; null if they are joined
+    private final DeviceBuffer memory; // into which the parts are copied; null if they are fused
     private final DeviceBuffer[] parts;
     private final DeviceBuffer[] places; // in the memory
 
     /**
      * @param whole all parts, one after the other, on their stream
-     * @param memory what {@code whole} is a view of; null if the reducer has joined the parts
+     * @param memory what {@code whole} is a view of; null if the reducer has fused them
      */
     Pack(
         List<CollectiveCall> calls,
@@ -267,10 +273,6 @@ final class CallGroup implements AutoCloseable {
       this.whole = whole;
       this.memory = memory;
       parts = calls.stream().map(CollectiveCall::in).toArray(DeviceBuffer[]::new);
-      whole.named(
-          Arrays.stream(parts)
-              .map(part -> ((AbstractDeviceBuffer) part).describe())
-              .collect(Collectors.joining(", ", "grouped ", "")));
       whole.elementsNamed(this::nameOf);
       reduction = CollectiveCall.allReduce(whole, calls.get(0).op());
       places = memory == null ? null : new DeviceBuffer[parts.length];

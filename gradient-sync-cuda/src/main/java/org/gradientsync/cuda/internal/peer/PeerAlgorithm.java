@@ -24,7 +24,7 @@ public enum PeerAlgorithm {
    * the staging.
    */
   STAGED(512),
-  /** One rank sends its elements to every rank, in lines. */
+  /** One rank sends its elements to every rank, in lines, or parts that the others forward. */
   BROADCAST(256);
 
   final int threads;

@@ -79,7 +79,10 @@ final class PeerLaunch {
     return this;
   }
 
-  /** Sets this rank's output or, of a kernel that writes into others', its input; 0 if none. */
+  /**
+   * Sets this rank's output or, of a kernel that writes into others', its input, or the table of
+   * parts; 0 if none.
+   */
   PeerLaunch local(long address) {
     memory.putLong(LOCAL, address);
     return this;

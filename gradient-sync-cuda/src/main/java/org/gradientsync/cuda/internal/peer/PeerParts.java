@@ -4,47 +4,43 @@ import java.nio.LongBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
-/**
- * The buffers that are reduced as one: in their own memory, which the kernels find in a table, or,
- * if a rank cannot map them, in a copy.
- */
+/** The table in which the kernels find the buffers that are reduced as one. */
 final class PeerParts implements AutoCloseable {
   /** As Part in chunks.cuh: each rank's address, the count, and two numbers of 32 bits. */
   private static final int ENTRY = PeerLayout.MAX_RANKS + 2;
 
-  final DeviceBuffer[] buffers;
-  private final CudaBuffer table; // or null
-  private final DeviceBuffer[] places; // in a copy, or null
-  private long batches;
+  private final int count;
+  private final long batches;
+  private final CudaBuffer table;
 
   /**
-   * Parts that all ranks have mapped.
+   * Makes the table on the buffers' stream.
    *
-   * @param mapped of all ranks each part after the other
+   * @param mapped of all ranks each buffer after the other
    */
   PeerParts(CudaDevice device, List<CudaBuffer> buffers, PeerMemory.Mapped[] mapped) {
-    this.buffers = buffers.toArray(DeviceBuffer[]::new);
-    places = null;
-    LongBuffer entries = LongBuffer.allocate(buffers.size() * ENTRY);
+    count = buffers.size();
+    LongBuffer entries = LongBuffer.allocate(count * ENTRY);
     long most = PeerLayout.batchElements(buffers.get(0).type());
-    int ranks = mapped.length / buffers.size();
-    for (int i = 0; i < buffers.size(); i++) {
+    int ranks = mapped.length / count;
+    long first = 0; // batch of a part
+    for (int i = 0; i < count; i++) {
       long aligned = 0;
       for (PeerMemory.Mapped m : Arrays.asList(mapped).subList(i * ranks, (i + 1) * ranks)) {
         entries.put(i * ENTRY + m.rank(), m.address());
         aligned |= m.address() % PeerLayout.VECTOR == 0 ? 1L << m.rank() : 0;
       }
-      long count = buffers.get(i).count();
-      entries.put(i * ENTRY + PeerLayout.MAX_RANKS, count);
-      entries.put(i * ENTRY + PeerLayout.MAX_RANKS + 1, aligned << Integer.SIZE | batches);
-      batches += (count + most - 1) / most;
+      long elements = buffers.get(i).count();
+      entries.put(i * ENTRY + PeerLayout.MAX_RANKS, elements);
+      entries.put(i * ENTRY + PeerLayout.MAX_RANKS + 1, aligned << Integer.SIZE | first);
+      first += (elements + most - 1) / most;
     }
+    batches = first;
     table =
         Unclosed.exempt(
             device.allocate(DataType.INT64, entries.capacity(), buffers.get(0).stream()));
@@ -56,21 +52,12 @@ final class PeerParts implements AutoCloseable {
     }
   }
 
-  /** Parts that travel in a copy. */
-  PeerParts(List<CudaBuffer> buffers, CudaBuffer copy) {
-    this.buffers = buffers.toArray(DeviceBuffer[]::new);
-    places = new DeviceBuffer[this.buffers.length];
-    long first = 0;
-    for (int i = 0; i < places.length; i++) {
-      places[i] = copy.slice(first, this.buffers[i].count());
-      first += this.buffers[i].count();
-    }
-    table = null;
+  long address() {
+    return table.address();
   }
 
-  /** The address of the table; 0 if there is a copy. */
-  long table() {
-    return table == null ? 0 : table.address();
+  int count() {
+    return count;
   }
 
   /** The number of batches, of which each part's last may be filled in part. */
@@ -78,16 +65,8 @@ final class PeerParts implements AutoCloseable {
     return batches;
   }
 
-  void copyIn(CudaDevice device) {
-    device.copyAll(buffers, places);
-  }
-
-  void copyOut(CudaDevice device) {
-    device.copyAll(places, buffers);
-  }
-
   @Override
   public void close() {
-    Resources.closeAll(table);
+    table.close();
   }
 }

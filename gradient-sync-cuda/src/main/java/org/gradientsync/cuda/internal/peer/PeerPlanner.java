@@ -85,7 +85,7 @@ final class PeerPlanner implements AutoCloseable {
    * Whether several buffers are reduced as one in their own memory: if they are large together, and
    * not too small on average.
    */
-  boolean joins(DataType type, ReduceOp op, long count, int parts) {
+  boolean fuses(DataType type, ReduceOp op, long count, int parts) {
     PeerFormat format = PeerFormat.of(type, op, wire);
     return ranks > 1
         && !checksFinite(type)
@@ -98,7 +98,7 @@ final class PeerPlanner implements AutoCloseable {
     if (call.kind() == Kind.BROADCAST) {
       return broadcast(registration, call.root());
     }
-    return registration.parts == null || registration.parts.table() == 0
+    return registration.parts == null
         ? reduction(registration, call.op())
         : reductionOfParts(registration, call.op());
   }
@@ -115,13 +115,13 @@ final class PeerPlanner implements AutoCloseable {
     PeerLaunch launch =
         new PeerLaunch(gpu.api(), function, chunks, blocks)
             .mailboxes(mailbox, chunks, rank, ranks)
-            .local(registration.parts.table())
+            .local(registration.parts.address())
             .elements(new long[ranks], count)
             .waiting(report, timeoutNanos)
             .call(
                 PeerTag.of(registration.number, op),
                 op.ordinal(),
-                registration.parts.buffers.length,
+                registration.parts.count(),
                 layout.batches(chunks, format.wire(), count, blocks));
     return new PeerPlan(gpu, capture, launch);
   }

@@ -50,9 +50,9 @@ final class PeerQueue {
     CUstream handle = stream.handle();
     gpu.makeCurrent();
     if (gpu.api().isCapturing(handle)) {
-      registration.fillCopy(device, call);
+      fillCopy(registration, call);
       plan.enqueueEach(handle);
-      registration.emptyCopy(device, call);
+      copyOutput(registration, call);
       registration.captured = true;
       addReplay(stream, new Captured(call.copy()));
       return;
@@ -60,9 +60,9 @@ final class PeerQueue {
     errors.begin();
     count(call);
     order.follow(stream);
-    registration.fillCopy(device, call);
+    fillCopy(registration, call);
     plan.enqueue(handle);
-    registration.emptyCopy(device, call);
+    copyOutput(registration, call);
     order.enqueued();
   }
 
@@ -86,6 +86,19 @@ final class PeerQueue {
 
   private static GpuStream streamOf(CollectiveCall call) {
     return DriverAccess.stream(((CudaBuffer) call.buffer()).stream());
+  }
+
+  /** So that a call that fails leaves the output as it was. */
+  private void fillCopy(PeerRegistration registration, CollectiveCall call) {
+    if (registration.copy != null) {
+      device.copy(call.out(), registration.copy);
+    }
+  }
+
+  private void copyOutput(PeerRegistration registration, CollectiveCall call) {
+    if (registration.copy != null) {
+      device.copy(registration.copy, call.out());
+    }
   }
 
   private void addReplay(GpuStream stream, Captured replay) {

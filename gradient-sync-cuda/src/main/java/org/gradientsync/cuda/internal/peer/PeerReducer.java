@@ -216,7 +216,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   @Override
-  public CudaBuffer join(List<AbstractDeviceBuffer> parts, ReduceOp op) {
+  public CudaBuffer fuse(List<AbstractDeviceBuffer> parts, ReduceOp op, String name) {
     List<CudaBuffer> own = new ArrayList<>();
     long count = 0;
     for (AbstractDeviceBuffer part : parts) {
@@ -228,8 +228,24 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       count += part.count();
     }
-    boolean joins = planner.joins(parts.get(0).type(), op, count, own.size());
-    return joins ? registrar.join(own, count) : null;
+    if (!planner.fuses(parts.get(0).type(), op, count, own.size())) {
+      return null;
+    }
+    CudaBuffer whole = registrar.fuse(own, count);
+    whole.named(name);
+    try {
+      CollectiveCall call = CollectiveCall.allReduce(whole, op);
+      requireNoCapture(call, RUN_BEFORE);
+      prepare(call);
+      if (registrar.get(call) != null) {
+        return whole;
+      }
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, whole);
+      throw e;
+    }
+    whole.close();
+    return null; // a rank cannot map another's parts
   }
 
   @Override

@@ -47,8 +47,8 @@ final class PeerRegistrar implements AutoCloseable {
 
   private final CollectiveCall lookup = new CollectiveCall();
 
-  /** The parts of buffers that are reduced as one. */
-  private final Map<CudaBuffer, List<CudaBuffer>> joined = new IdentityHashMap<>();
+  /** The parts of what {@link #fuse} has returned. */
+  private final Map<CudaBuffer, List<CudaBuffer>> fused = new IdentityHashMap<>();
 
   /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
   private final List<AutoCloseable> captured = new ArrayList<>();
@@ -138,7 +138,10 @@ final class PeerRegistrar implements AutoCloseable {
     cache(call.kind()).forget(key(call));
     prepare(
         () -> {
-          if (isInPlace(call.kind())) {
+          List<CudaBuffer> parts = fused.get(call.in()); // or null
+          if (parts != null) {
+            registerFused(call, parts);
+          } else if (isInPlace(call.kind())) {
             boolean maps = planner.needsMapping(call);
             registerInPlace((CudaBuffer) call.in(), maps);
           } else {
@@ -148,12 +151,12 @@ final class PeerRegistrar implements AutoCloseable {
     return get(call);
   }
 
-  /** A buffer whose calls reduce the parts in their own memory, where all ranks can map it. */
-  CudaBuffer join(List<CudaBuffer> parts, long count) {
+  /** A buffer for calls that reduce the parts in their own memory. It is yet to be registered. */
+  CudaBuffer fuse(List<CudaBuffer> parts, long count) {
     CudaBuffer first = parts.get(0);
     CudaBuffer whole = device.wrap(first.type(), first.address(), count, first.stream());
-    joined.put(whole, parts);
-    whole.onClose(() -> joined.remove(whole));
+    fused.put(whole, parts);
+    whole.onClose(() -> fused.remove(whole));
     return whole;
   }
 
@@ -189,66 +192,66 @@ final class PeerRegistrar implements AutoCloseable {
    */
   PeerRegistration registerInPlace(CudaBuffer own, boolean map) {
     boolean overlapped = agreeOnNumber(own);
-    List<CudaBuffer> parts = joined.get(own); // or null
-    PeerMemory.Mapped[] mapped = parts == null ? null : shareAll(parts);
-    if (mapped != null) {
-      parts.forEach(this::keepUntilUnmapped);
-      return register(
-          own,
-          new PeerRegistration(
-              lastNumber,
-              own.type(),
-              own.count(),
-              overlapped,
-              new long[0],
-              mapped,
-              null,
-              new PeerParts(device, parts, mapped)));
-    }
-    CudaBuffer copy =
-        parts == null
-            ? null
-            : Unclosed.exempt(device.allocate(own.type(), own.count(), own.stream()));
-    CudaBuffer reached = copy == null ? own : copy;
-    mapped = map ? memory.share(reached.address()) : null;
+    PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
     long[] addresses = new long[group.size()];
-    addresses[group.rank()] = reached.address();
+    addresses[group.rank()] = own.address();
     if (mapped != null) {
       for (int peer = 0; peer < addresses.length; peer++) {
         addresses[peer] = mapped[peer].address();
       }
-      keepUntilUnmapped(reached);
+      keepUntilUnmapped(own);
     }
-    return register(
-        own,
+    PeerRegistration registration =
         new PeerRegistration(
-            lastNumber,
-            own.type(),
-            own.count(),
-            overlapped,
-            addresses,
-            mapped,
-            copy,
-            copy == null ? null : new PeerParts(parts, copy)));
-  }
-
-  private PeerRegistration register(CudaBuffer own, PeerRegistration registration) {
+            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null);
     // Load kernels before any rank may run one: loading can block on a running kernel, which waits
     // for the other ranks.
     String reason = "";
     try {
       for (ReduceOp op : memory.sharing().plannedFirst(own.type())) {
-        if (registration.parts == null || op.adds()) {
-          plan(registration, CollectiveCall.allReduce(own, op));
-        }
+        plan(registration, CollectiveCall.allReduce(own, op));
       }
     } catch (DeviceException e) {
       reason = e.getMessage();
     }
     agree(registration, reason);
+    keep(own, registration);
+    return registration;
+  }
+
+  /** Registers what {@link #fuse} has returned, unless a rank cannot map another's parts. */
+  private void registerFused(CollectiveCall call, List<CudaBuffer> buffers) {
+    CudaBuffer whole = (CudaBuffer) call.in();
+    boolean overlapped = agreeOnNumber(whole);
+    PeerMemory.Mapped[] mapped = shareAll(buffers);
+    if (mapped == null) {
+      return;
+    }
+    PeerParts parts = null;
+    String reason = "";
+    try {
+      parts = new PeerParts(device, buffers, mapped);
+    } catch (DeviceException e) {
+      reason = e.getMessage();
+    }
+    PeerRegistration registration =
+        new PeerRegistration(
+            lastNumber, whole.type(), whole.count(), overlapped, new long[0], mapped, null, parts);
+    try {
+      if (parts != null) {
+        buffers.forEach(this::keepUntilUnmapped);
+        plan(registration, call);
+      }
+    } catch (DeviceException e) {
+      reason = e.getMessage();
+    }
+    agree(registration, reason);
+    keep(whole, registration);
+  }
+
+  private void keep(CudaBuffer own, PeerRegistration registration) {
     keep(CollectiveCall.allReduce(own, null), registration);
     names.add(lastNumber, own);
-    return registration;
   }
 
   /** Each rank's memory of each buffer; null on all ranks if a rank cannot map another's. */

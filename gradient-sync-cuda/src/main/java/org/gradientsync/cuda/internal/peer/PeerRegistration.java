@@ -3,7 +3,6 @@ package org.gradientsync.cuda.internal.peer;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaBuffer;
-import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
@@ -24,13 +23,16 @@ final class PeerRegistration {
   /** Whether its calls leave most of the GPU to other work. */
   final boolean overlapped;
 
-  /** The address of each rank's elements here; 0 for other ranks if they are not mapped. */
+  /**
+   * The address of each rank's elements here; 0 for other ranks if they are not mapped. Of several
+   * buffers the parts have them.
+   */
   final long[] addresses;
 
   /** The mappings to release at the end; null if nothing was mapped. */
   final PeerMemory.Mapped[] mapped;
 
-  /** What other ranks write in place of a buffer that they cannot map; or null. */
+  /** What other ranks write in place of an output that they cannot map; or null. */
   final CudaBuffer copy;
 
   /** The buffers that are reduced as one; or null. */
@@ -43,7 +45,6 @@ final class PeerRegistration {
   private PeerPlan other; // a broadcast, or the collective
   private int broadcastRoot = -1;
 
-  /** A registration of one buffer, or of a collective's. */
   PeerRegistration(
       int number,
       DataType type,
@@ -72,24 +73,6 @@ final class PeerRegistration {
     this.mapped = mapped;
     this.copy = copy;
     this.parts = parts;
-  }
-
-  /** Before a call: so that one that fails leaves the buffer as it was. */
-  void fillCopy(CudaDevice device, CollectiveCall call) {
-    if (copy != null && parts != null) {
-      parts.copyIn(device);
-    } else if (copy != null) {
-      device.copy(call.out(), copy);
-    }
-  }
-
-  /** After a call. */
-  void emptyCopy(CudaDevice device, CollectiveCall call) {
-    if (copy != null && parts != null) {
-      parts.copyOut(device);
-    } else if (copy != null) {
-      device.copy(copy, call.out());
-    }
   }
 
   /** The plan of a call, or null. Of broadcasts, only the last one's is kept. */
