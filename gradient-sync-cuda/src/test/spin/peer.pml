@@ -1,7 +1,8 @@
 /*
  * How the ranks of peer.cuh wait for each other. script/check-protocol runs it, with and without deliberate mistakes.
  *
- * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, staged, broadcast. A
+ * N ranks make endlessly many calls, each of a way that all agree on: one-shot, two-shot, stream, staged, broadcast (with
+ * PARTS each receiver forwards a part to the other one). A
  * rank may be arbitrarily slow at each step. With MISMATCH ranks may take another plan than the first one in a call has
  * taken, and all must find that. With GIVE_UP one rank gives up a call, as after its time limit, and all others must stop
  * without one of theirs. No rank makes another call after a failure, except for a mismatch with GO_ON, which shows that
@@ -68,6 +69,9 @@
 #endif
 #ifndef PROMPT
 #define PROMPT 0 /* 1: for lines, data and results, 2: for flags as well */
+#endif
+#if defined PARTS && N != 3
+#error "parts of a broadcast are for three ranks"
 #endif
 #ifndef MISMATCH
 #define MISMATCH 0 /* 1: of one rank in a call, 2: of any */
@@ -207,6 +211,20 @@ byte i;            /* of loops; 0 outside */
 #define SEND_LINES(place) SEND_DATA(place, WORD(call, plan))
 #else
 #define SEND_LINES(place) SEND_DATA(place, WORD(call, plan)); SEND_DATA(place + 1, WORD(call, plan))
+#endif
+
+#define ROOT (WAY(plan) - BROADCAST_PLAN)
+#ifdef PARTS
+#define RECEIVER (3 - me - ROOT) /* the other one of three ranks */
+#define BROADCAST_LINES (2 * ROUNDS)
+#if PROMPT >= 1
+#define FORWARD(place) seen[AT(place, RECEIVER, me)] = FOR(RECEIVER, WORD(call, plan))
+#else
+#define FORWARD(place) sent[AT(place, RECEIVER, me)] = FOR(RECEIVER, WORD(call, plan))
+#endif
+#else
+#define BROADCAST_LINES ROUNDS
+#define FORWARD(place) skip
 #endif
 
 /* About another rank: what is so, */
@@ -381,7 +399,7 @@ enter:
     if
     :: WAY(plan) == ONE_SHOT_PLAN -> SEND_LINES(LINES); todo = (1 << ROUNDS) - 1
     :: WAY(plan) == TWO_SHOT_PLAN -> SEND_LINES(SHARD_LINE); todo = (1 << (N * ROUNDS)) - 1
-    :: WAY(plan) >= BROADCAST_PLAN -> todo = (1 << ROUNDS) - 1
+    :: WAY(plan) >= BROADCAST_PLAN -> todo = (1 << BROADCAST_LINES) - 1
     :: else
     fi
   }
@@ -437,11 +455,17 @@ broadcast:
   OR_FAIL
   fi;
 
-await_broadcast:
+await_broadcast: /* with parts, also the lines that the other receiver forwards */
   do
-  :: atomic { todo & 1 && LINE_IS_HERE(LINES, WAY(plan) - BROADCAST_PLAN) -> TAKEN(1) }
+  :: atomic { todo & 1 && LINE_IS_HERE(LINES, ROOT) -> FORWARD(LINES); TAKEN(1) }
 #if ROUNDS == 2
-  :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, WAY(plan) - BROADCAST_PLAN) -> TAKEN(2) }
+  :: atomic { todo & 2 && LINE_IS_HERE(LINES + 1, ROOT) -> FORWARD(LINES + 1); TAKEN(2) }
+#endif
+#ifdef PARTS
+  :: atomic { todo & (1 << ROUNDS) && LINE_IS_HERE(LINES, RECEIVER) -> TAKEN(1 << ROUNDS) }
+#if ROUNDS == 2
+  :: atomic { todo & (2 << ROUNDS) && LINE_IS_HERE(LINES + 1, RECEIVER) -> TAKEN(2 << ROUNDS) }
+#endif
 #endif
   OR_FAIL
   od;
