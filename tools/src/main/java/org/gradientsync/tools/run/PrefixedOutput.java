@@ -61,7 +61,10 @@ final class PrefixedOutput extends Thread {
     this.launcherLines = plan.launcher() == null ? line -> {} : launcherLines;
   }
 
-  /** Reads a line, or the next piece of one that is too long to keep. Returns null at the end. */
+  /**
+   * Reads a line, or the next piece of one that is too long to keep; the last piece may be empty.
+   * Returns null at the end.
+   */
   static String readLine(Reader in) throws IOException {
     StringBuilder line = new StringBuilder();
     for (int read = in.read(); read >= 0; read = in.read()) {
