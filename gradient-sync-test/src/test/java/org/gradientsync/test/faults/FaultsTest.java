@@ -167,6 +167,7 @@ class FaultsTest {
   void aRankThatDiesIsNamed() {
     faults.onRank(1).atCall(3).die();
     Queue<Throwable> seen = new ConcurrentLinkedQueue<>();
+    CyclicBarrier both = new CyclicBarrier(2); // no rank dies while the other is in the call before
     GradientSyncException e =
         assertThrows(
             GradientSyncException.class,
@@ -176,6 +177,7 @@ class FaultsTest {
                     (sync, buffer) -> {
                       sync.average(buffer);
                       sync.average(buffer);
+                      both.await();
                       try {
                         sync.average(buffer);
                       } catch (Throwable t) {
