@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Tests which class loaders providers are looked for with. */
 class ProvidersTest {
   /** A provider that only one class loader's service file names. */
-  public static final class Elsewhere implements Launcher {
+  public static class Elsewhere implements Launcher {
     @Override
     public String name() {
       return "elsewhere";
@@ -39,20 +39,10 @@ class ProvidersTest {
   }
 
   /** Another one. */
-  public static final class Elsewhere2 implements Launcher {
+  public static final class Elsewhere2 extends Elsewhere {
     @Override
     public String name() {
       return "elsewhere2";
-    }
-
-    @Override
-    public boolean launched() {
-      return false;
-    }
-
-    @Override
-    public Transport connect(Settings settings) {
-      throw new UnsupportedOperationException();
     }
   }
 
