@@ -105,25 +105,35 @@ final class PeerPlanner implements AutoCloseable {
 
   private PeerPlan reductionOfParts(PeerRegistration registration, ReduceOp op) {
     PeerFormat format = PeerFormat.plain(registration.type);
+    DataType wire = format.wire();
+    PeerParts parts = registration.parts;
+    long count = parts.batches() * PeerLayout.batchElements(wire);
+    PeerLaunch launch = inChunks(kernels.streamParts(format), registration, wire, count);
+    launch
+        .local(parts.address())
+        .elements(new long[ranks], count)
+        .call(
+            PeerTag.of(registration.number, op),
+            op.ordinal(),
+            parts.count(),
+            mailbox.layout().batches(PeerAlgorithm.STREAM, wire, count, launch.blocks()));
+    return new PeerPlan(gpu, capture, launch);
+  }
+
+  /**
+   * A launch of a kernel that goes as {@link PeerAlgorithm#STREAM}.
+   *
+   * @param count the elements of all shards or blocks
+   */
+  private PeerLaunch inChunks(
+      CUfunction function, PeerRegistration registration, DataType wire, long count) {
     PeerAlgorithm chunks = PeerAlgorithm.STREAM;
-    CUfunction function = kernels.streamParts(format);
-    long count = registration.parts.batches() * PeerLayout.batchElements(registration.type);
     int perSm = kernels.perSm(function, chunks);
     int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
-    PeerLayout layout = mailbox.layout();
-    int blocks = layout.blocks(chunks, format.wire(), count, most);
-    PeerLaunch launch =
-        new PeerLaunch(gpu.api(), function, chunks, blocks)
-            .mailboxes(mailbox, chunks, rank, ranks)
-            .local(registration.parts.address())
-            .elements(new long[ranks], count)
-            .waiting(report, timeoutNanos)
-            .call(
-                PeerTag.of(registration.number, op),
-                op.ordinal(),
-                registration.parts.count(),
-                layout.batches(chunks, format.wire(), count, blocks));
-    return new PeerPlan(gpu, capture, launch);
+    int blocks = mailbox.layout().blocks(chunks, wire, count, most);
+    return new PeerLaunch(gpu.api(), function, chunks, blocks)
+        .mailboxes(mailbox, chunks, rank, ranks)
+        .waiting(report, timeoutNanos);
   }
 
   private PeerPlan reduction(PeerRegistration registration, ReduceOp op) {
@@ -247,12 +257,6 @@ final class PeerPlanner implements AutoCloseable {
     Kind kind = call.kind();
     PeerFormat format = format(registration.type, call.op());
     DataType wire = format.wire();
-    PeerAlgorithm chunks = PeerAlgorithm.STREAM;
-    PeerLayout layout = mailbox.layout();
-    CUfunction function = kernels.streamBlocks(format, call.op());
-    int perSm = kernels.perSm(function, chunks);
-    int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
-    int blocks = layout.blocks(chunks, wire, registration.count * ranks, most);
     long bytes = registration.count * registration.type.sizeInBytes();
     long[] addresses = new long[ranks];
     for (int owner = 0; owner < ranks; owner++) {
@@ -261,16 +265,21 @@ final class PeerPlanner implements AutoCloseable {
       }
     }
     PeerLaunch launch =
-        new PeerLaunch(gpu.api(), function, chunks, blocks)
-            .mailboxes(mailbox, chunks, rank, ranks)
-            .local(out == null ? 0 : out.address())
-            .elements(addresses, registration.count)
-            .waiting(report, timeoutNanos)
-            .call(
-                PeerTag.ofCollective(registration.number),
-                call.op().ordinal(),
-                0,
-                layout.batchesOfBlocks(chunks, wire, registration.count, blocks));
+        inChunks(
+            kernels.streamBlocks(format, call.op()),
+            registration,
+            wire,
+            registration.count * ranks);
+    launch
+        .local(out == null ? 0 : out.address())
+        .elements(addresses, registration.count)
+        .call(
+            PeerTag.ofCollective(registration.number),
+            call.op().ordinal(),
+            0,
+            mailbox
+                .layout()
+                .batchesOfBlocks(PeerAlgorithm.STREAM, wire, registration.count, launch.blocks()));
     return new PeerPlan(gpu, capture, launch);
   }
 
