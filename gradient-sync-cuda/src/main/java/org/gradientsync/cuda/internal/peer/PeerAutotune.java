@@ -58,6 +58,7 @@ final class PeerAutotune {
             false,
             buffer.addresses,
             buffer.mapped,
+            null,
             null);
     return milliseconds(registration, algorithm) <= milliseconds(registration, other);
   }

@@ -203,7 +203,7 @@ final class PeerRegistrar implements AutoCloseable {
     }
     PeerRegistration registration =
         new PeerRegistration(
-            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null);
+            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null, null);
     // Load kernels before any rank may run one: loading can block on a running kernel, which waits
     // for the other ranks.
     String reason = "";
@@ -293,7 +293,7 @@ final class PeerRegistrar implements AutoCloseable {
             : Arrays.stream(mapped).mapToLong(PeerMemory.Mapped::address).toArray();
     PeerRegistration registration =
         new PeerRegistration(
-            lastNumber, call.buffer().type(), count, overlapped, addresses, mapped, copy);
+            lastNumber, call.buffer().type(), count, overlapped, addresses, mapped, copy, null);
     String reason = "";
     try {
       if (puts && mapped == null) {

@@ -52,17 +52,6 @@ final class PeerRegistration {
       boolean overlapped,
       long[] addresses,
       PeerMemory.Mapped[] mapped,
-      CudaBuffer copy) {
-    this(number, type, count, overlapped, addresses, mapped, copy, null);
-  }
-
-  PeerRegistration(
-      int number,
-      DataType type,
-      long count,
-      boolean overlapped,
-      long[] addresses,
-      PeerMemory.Mapped[] mapped,
       CudaBuffer copy,
       PeerParts parts) {
     this.number = number;
