@@ -36,7 +36,10 @@ public interface ElasticLoop {
    */
   void update(long step);
 
-  /** Releases what {@link #begin} has made, but not the state. The sync may be broken. */
+  /**
+   * Releases what {@link #begin} has made, but not the state. The sync may be broken. Called after
+   * a begin that has failed, too; what this method throws then does not end the training.
+   */
   void end();
 
   /**

@@ -57,6 +57,7 @@ public final class ElasticTraining implements AutoCloseable {
   private final CommittedState committed;
   private GradientSync sync;
   private boolean begun;
+  private boolean ready; // begin has returned
   private boolean whole = true; // the state, not half overwritten
   private long step;
   private volatile boolean leaves;
@@ -317,9 +318,19 @@ public final class ElasticTraining implements AutoCloseable {
   }
 
   private void end() {
-    if (begun) {
-      begun = false;
+    if (!begun) {
+      return;
+    }
+    boolean half = !ready;
+    begun = false;
+    ready = false;
+    try {
       loop.end();
+    } catch (RuntimeException e) {
+      if (!half) {
+        throw e;
+      }
+      log.info("rank {}: end() failed after a begin() that had failed", sync.rank(), e);
     }
   }
 
@@ -386,6 +397,7 @@ public final class ElasticTraining implements AutoCloseable {
     step = newest;
     begun = true;
     loop.begin(sync);
+    ready = true;
     if (goesBack) {
       loop.scatter();
     } else if (commitEvery > 0) {

@@ -227,6 +227,43 @@ class ElasticTrainingTest {
     assertTrue(e.getMessage().contains("too few ranks are left"), e::toString);
   }
 
+  /** A loop whose first begin is cut short has nothing yet that its end could close. */
+  @Test
+  void anEndThatMissesWhatBeginHasNotMadeEndsNothing() {
+    AtomicInteger ends = new AtomicInteger();
+    List<Integer> sizes = new ArrayList<>();
+    LocalRanks.run(
+        3,
+        sync -> {
+          Failure failure = sync.rank() == 1 ? new Failure(Place.IN_BEGIN, 0) : null;
+          try (Momentum loop =
+                  new Momentum(sync, failure) {
+                    private DeviceBuffer made;
+
+                    @Override
+                    public void begin(GradientSync ranks) {
+                      super.begin(ranks);
+                      ranks.barrier(); // a rank is lost here
+                      made = ranks.allocate(DataType.FLOAT32, COUNT);
+                    }
+
+                    @Override
+                    public void end() {
+                      ends.incrementAndGet();
+                      made.close();
+                    }
+                  };
+              ElasticTraining training = ElasticTraining.builder(sync, loop).build()) {
+            assertTrue(training.run(0, STEPS));
+            synchronized (sizes) {
+              sizes.add(training.sync().size());
+            }
+          }
+        });
+    assertEquals(List.of(2, 2), sizes);
+    assertTrue(ends.get() >= 4, ends::toString); // once after the loss and once at the end
+  }
+
   @Test
   void aRankLeavesAfterAStep() {
     AtomicInteger left = new AtomicInteger();
