@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
+import jdk.jfr.FlightRecorder;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
@@ -174,7 +175,7 @@ public final class Observer implements AutoCloseable {
     calls++;
     long size = ((AbstractDeviceBuffer) buffer).usedCount() * buffer.type().sizeInBytes();
     bytes += size;
-    if (listeners.isEmpty() && !(FLIGHT_RECORDER && SynchronizationEvent.isRecorded())) {
+    if (listeners.isEmpty() && !isRecorded()) {
       return null;
     }
     if (stream.isCapturing()) {
@@ -238,9 +239,14 @@ public final class Observer implements AutoCloseable {
         deliver(listener, synchronization(o, startedAt, queued, duration, exposed));
       }
     }
-    if (FLIGHT_RECORDER && SynchronizationEvent.isRecorded()) {
+    if (isRecorded()) {
       SynchronizationEvent.write(rank, synchronization(o, 0, queued, duration, exposed));
     }
+  }
+
+  /** Whether a recording wants events. Without one their class and the recorder stay unloaded. */
+  private static boolean isRecorded() {
+    return FLIGHT_RECORDER && FlightRecorder.isInitialized() && SynchronizationEvent.isRecorded();
   }
 
   /**
