@@ -12,7 +12,7 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /**
- * Makes random calls for some time in the ranks of real mpirun jobs. {@code -Dsoak.seconds=3600}
+ * Makes random calls for some time in the ranks of a real mpirun job. {@code -Dsoak.seconds=3600}
  * runs each reducer for an hour, {@code -Dsoak.seed=...} repeats a run.
  */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
@@ -33,19 +33,9 @@ class SoakIT {
 
   @TempDir Path folder;
 
+  /** In shared memory only if {@code soak.seconds} is set: ranks over TCP do that in each build. */
   @TestFactory
-  List<DynamicNode> fourRanks() throws IOException, InterruptedException {
-    return run(4, MpiSoak.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> threeRanks() throws IOException, InterruptedException {
-    return run(3, SharedSoak.class);
-  }
-
-  /** Runs both reducers only if {@code soak.seconds} is set; otherwise that would take too long. */
-  private List<DynamicNode> run(int ranks, Class<?> first)
-      throws IOException, InterruptedException {
+  List<DynamicNode> randomCallsLeakNothing() throws IOException, InterruptedException {
     // The heap has its full size from the start, so that growth has other causes. It is small, so
     // that it is collected often.
     List<String> options =
@@ -65,10 +55,10 @@ class SoakIT {
     return List.of(
         RankJob.run(
             folder,
-            ranks,
+            4,
             seconds,
             PLAIN_MALLOC,
             options,
-            isLong ? List.of(MpiSoak.class, SharedSoak.class) : List.of(first)));
+            isLong ? List.of(MpiSoak.class, SharedSoak.class) : List.of(MpiSoak.class)));
   }
 }

@@ -115,7 +115,7 @@ final class TcpContracts {
     }
   }
 
-  /** Random calls, all by messages. */
+  /** Random calls: sums in memory that the ranks share, what else there is by messages. */
   static class Soak extends SoakContract {
     private static final int SECONDS = 6;
 
@@ -125,7 +125,7 @@ final class TcpContracts {
 
     @Override
     protected RankRunner runner() {
-      return new ProcessRunner("tcp", "messages");
+      return new ProcessRunner("shared");
     }
   }
 }
