@@ -38,23 +38,18 @@ class ContractsIT {
         MixedMemory.class);
   }
 
-  /** In one job, because each takes seconds to start. */
+  /** Each by messages or in shared memory; both in other jobs, over TCP and as threads. */
   @TestFactory
   List<DynamicNode> whatBuildsOnThemHoldsUnderMpirun() throws IOException, InterruptedException {
     return run(
         SOME,
-        MpiCompressionContract.class,
         MpiGroupedCallsContract.class,
         MpiBucketsContract.class,
-        MpiHookContract.class,
         MpiShardedContract.class,
-        MpiAveragesContract.class,
         MpiDeadlockContract.class,
         SharedCompressionContract.class,
         SharedGroupedCallsContract.class,
-        SharedBucketsContract.class,
         SharedHookContract.class,
-        SharedShardedContract.class,
         SharedAveragesContract.class,
         SharedDeadlockContract.class);
   }
