@@ -227,6 +227,27 @@ class ElasticTrainingTest {
     assertTrue(e.getMessage().contains("too few ranks are left"), e::toString);
   }
 
+  @ParameterizedTest
+  @ValueSource(longs = {0, STEPS})
+  void aLossAfterTheLastStepEndsNothing(long commitEvery) {
+    Failure failure = new Failure(Place.AFTER_UPDATE, STEPS - 1);
+    AtomicInteger done = new AtomicInteger();
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (Momentum loop = new Momentum(sync, sync.rank() == 1 ? failure : null);
+              ElasticTraining training =
+                  ElasticTraining.builder(sync, loop)
+                      .minRanks(3)
+                      .waitForRanks(Duration.ofMillis(100))
+                      .commitEvery(commitEvery)
+                      .build()) {
+            done.addAndGet(training.run(0, STEPS) ? 1 : 0);
+          }
+        });
+    assertEquals(2, done.get());
+  }
+
   /** A loop whose first begin is cut short has nothing yet that its end could close. */
   @Test
   void anEndThatMissesWhatBeginHasNotMadeEndsNothing() {
