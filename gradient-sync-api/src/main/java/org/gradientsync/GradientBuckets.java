@@ -236,6 +236,9 @@ public abstract class GradientBuckets implements AutoCloseable {
    */
   public abstract boolean isFinite();
 
+  /** Tells a hook that a {@link LossScaler} has multiplied its scale by a factor. */
+  protected abstract void rescale(double factor);
+
   /** Ends {@link #noSync} when it is closed. */
   public interface NoSync extends AutoCloseable {
     /** Turns averaging on again. A second call does nothing. */
