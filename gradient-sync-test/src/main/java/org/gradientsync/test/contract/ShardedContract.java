@@ -486,15 +486,18 @@ public abstract class ShardedContract {
                 GradientBuckets buckets = small(part).sharded().missing(missing).build()) {
               begin(part, buckets);
               for (int step = 0; step < 4; step++) {
-                if (step == 2 && part.rank() == ranks - 1) {
-                  part.requestStop();
-                }
                 backward(buckets, part.rank(), step);
                 buckets.finish((gradient, weight, shard) -> {});
                 if (part.rank() == 0) {
                   buckets.noSync(buckets::discard);
                 }
-                assertEquals(step >= 2, buckets.stopRequested(), missing + ", step " + step);
+                String what = missing + ", step " + step;
+                assertEquals(step >= 2, buckets.stopRequested(), what);
+                if (step == 1 && part.rank() == ranks - 1) {
+                  part.requestStop();
+                }
+                boolean stops = step >= 2;
+                buckets.noSync(() -> assertEquals(stops, buckets.stopRequested(), what));
               }
             }
           }
