@@ -399,6 +399,7 @@ public final class ElasticTraining implements AutoCloseable {
       receive(root, newest, goesBack, isBehind);
     }
     step = newest;
+    end(); // of an earlier run
     begun = true;
     loop.begin(sync);
     ready = true;

@@ -248,6 +248,34 @@ class ElasticTrainingTest {
     assertEquals(2, done.get());
   }
 
+  @Test
+  void aTrainingRunsInParts() {
+    AtomicInteger open = new AtomicInteger();
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (Momentum loop =
+                  new Momentum(sync, null) {
+                    @Override
+                    public void begin(GradientSync ranks) {
+                      super.begin(ranks);
+                      open.incrementAndGet();
+                    }
+
+                    @Override
+                    public void end() {
+                      super.end();
+                      open.decrementAndGet();
+                    }
+                  };
+              ElasticTraining training = ElasticTraining.builder(sync, loop).build()) {
+            assertTrue(training.run(0, STEPS / 2));
+            assertTrue(training.run(STEPS / 2, STEPS));
+          }
+        });
+    assertEquals(0, open.get(), "each begin needs an end");
+  }
+
   /** A loop whose first begin is cut short has nothing yet that its end could close. */
   @Test
   void anEndThatMissesWhatBeginHasNotMadeEndsNothing() {
