@@ -54,6 +54,15 @@ public interface BucketHook {
   default void release(FullBucket bucket) {}
 
   /**
+   * Called between steps when a {@link LossScaler} has changed the scale of the gradients: a hook
+   * that adds gradients of earlier steps to the next ones multiplies them. Does nothing unless a
+   * hook overrides it.
+   *
+   * @param factor the new scale divided by the one before
+   */
+  default void rescale(double factor) {}
+
+  /**
    * Writes this rank's state for a checkpoint. Call it between steps. Does nothing unless a hook
    * overrides it.
    *

@@ -102,7 +102,7 @@ public final class LossScaler {
    * step, after {@link GradientBuckets#finish()}, and after {@link
    * GradientBuckets#clipByGlobalNorm} if you clip. Does not change gradients. Communicates only if
    * buckets are {@linkplain GradientBuckets.Builder#sharded sharded} and were not clipped, see
-   * {@link GradientBuckets#isFinite}.
+   * {@link GradientBuckets#isFinite}. Hooks learn the new scale by {@link BucketHook#rescale}.
    *
    * @param buckets all buckets of the model, in the same order on all ranks
    * @return whether all averages are finite, the same on all ranks; if not, leave the update out
@@ -111,15 +111,22 @@ public final class LossScaler {
   public boolean step(GradientBuckets... buckets) {
     for (GradientBuckets each : buckets) {
       if (!each.isFinite()) { // on all ranks
-        good = 0;
-        scale = Math.max(scale / 2, Math.min(scale, LEAST));
+        change(Math.max(scale / 2, Math.min(scale, LEAST)), buckets);
         return false;
       }
     }
     if (++good == goodSteps) {
-      good = 0;
-      scale = Math.min(scale * 2, Math.max(scale, MOST));
+      change(Math.min(scale * 2, Math.max(scale, MOST)), buckets);
     }
     return true;
+  }
+
+  private void change(double newScale, GradientBuckets... buckets) {
+    good = 0;
+    double factor = newScale / scale;
+    scale = newScale;
+    for (GradientBuckets each : buckets) {
+      each.rescale(factor);
+    }
   }
 }

@@ -361,7 +361,9 @@ public class TrainMlp extends RankedProgram {
         loop) {
       long first = canWrite ? startElastically(sync, loop.state()) : -1;
       loop.start(first, first >= 0 ? 0 : canWrite ? CANNOT_RUN : BAD_USE);
-      training.run(first >= 0 ? first : Long.MAX_VALUE, steps); // all take over the highest
+      if (!training.run(first >= 0 ? first : Long.MAX_VALUE, steps)) { // all take over the highest
+        return RIGHT; // this rank was asked to leave
+      }
       return loop.refusal() != 0 ? loop.refusal() : finishElastically(training, loop);
     }
   }

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.function.Consumer;
+import java.util.function.IntPredicate;
 import java.util.stream.Stream;
 import org.gradientsync.GradientSync;
 import org.junit.jupiter.api.Test;
@@ -62,18 +64,33 @@ class ElasticMlpTest {
             "[PASS] All ranks have identical weights.");
   }
 
+  /** As a signal asks them to, with {@code gradientsync.stop.on.signal}. */
+  @Test
+  void allRanksLeave() {
+    TrainMlp leaving = asking(rank -> true, GradientSync::requestStop);
+    Run.of(leaving, with("--rate=0.5", "--local=3", "--elastic")).exits(0);
+  }
+
   private static TrainMlp losing(int lost) {
+    return asking(
+        rank -> rank == lost,
+        sync -> {
+          throw new IllegalStateException("lost on purpose");
+        });
+  }
+
+  private static TrainMlp asking(IntPredicate ranks, Consumer<GradientSync> what) {
     return new TrainMlp() {
       @Override
       MlpEngine engine(GradientSync sync, int[] shape) {
-        boolean fails = sync.size() == 3 && sync.rank() == lost;
+        boolean asks = sync.size() == 3 && ranks.test(sync.rank());
         return new HostMlp(sync, shape, 5) {
           private int forwards;
 
           @Override
           public void forward(int batch) {
-            if (fails && forwards++ == 2 * LOST_IN) {
-              throw new IllegalStateException("lost on purpose");
+            if (asks && forwards++ == 2 * LOST_IN) {
+              what.accept(sync);
             }
             super.forward(batch);
           }

@@ -182,7 +182,7 @@ public final class ElasticTraining implements AutoCloseable {
     while (true) {
       try {
         if (!aligned) {
-          awaitEnough();
+          awaitEnough(end);
           align();
           aligned = true;
         }
@@ -281,10 +281,10 @@ public final class ElasticTraining implements AutoCloseable {
     sync = all;
   }
 
-  /** Waits for others to join, if there are too few ranks. */
-  private void awaitEnough() {
+  /** Waits for others to join, if there are too few ranks for the steps that are left. */
+  private void awaitEnough(long end) {
     WaitClock time = new WaitClock();
-    while (sync.size() < minRanks) {
+    while (sync.size() < minRanks && sync.communicator().max(ownStep()) < end) {
       boolean over = time.look() > waitForRanks.toNanos();
       long[] word = {newcomers() > 0 ? ADMITS : over ? LEAVES : 0};
       sync.communicator().broadcast(LongBuffer.wrap(word), 0);
@@ -368,11 +368,15 @@ public final class ElasticTraining implements AutoCloseable {
     throw e;
   }
 
+  /** The step after the state that this rank can give to others, or NOTHING. */
+  private long ownStep() {
+    return committed.step() != NOTHING ? committed.step() : whole ? step : NOTHING;
+  }
+
   /** Gives all ranks the newest state, and begins with it. */
   private void align() {
     requireSameState();
-    boolean committedHere = committed.step() != NOTHING;
-    long[] own = {committedHere ? committed.step() : whole ? step : NOTHING, committedHere ? 1 : 0};
+    long[] own = {ownStep(), committed.step() != NOTHING ? 1 : 0};
     long[] all = new long[2 * sync.size()];
     sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
     boolean goesBack = false;
@@ -395,6 +399,7 @@ public final class ElasticTraining implements AutoCloseable {
       receive(root, newest, goesBack, isBehind);
     }
     step = newest;
+    end(); // of an earlier run
     begun = true;
     loop.begin(sync);
     ready = true;

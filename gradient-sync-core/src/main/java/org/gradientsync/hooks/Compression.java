@@ -26,6 +26,7 @@ import org.gradientsync.GradientBuckets;
  * {@link BucketHook} says.
  */
 public abstract sealed class Compression implements BucketHook permits PowerSgd, TopK {
+  static final String ERROR = "error of ";
   private static final int MOST_ARRAYS = 1 << 24;
 
   /** An array grows from here on as it is read, because a damaged length may be any. */
@@ -104,6 +105,11 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
     // by default everything is there
   }
 
+  /** Multiplies the errors that are not in {@link #state}. */
+  void rescaleErrors(double factor) {
+    // by default all are there
+  }
+
   /** Called when {@link #load} has replaced the state. */
   void loaded() {
     // by default there is no other copy of it
@@ -150,7 +156,7 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
   final double[] withError(Part part) {
     double[] values = Elements.read(part.gradient());
     if (feedback) {
-      double[] error = state("error of ", part, values.length);
+      double[] error = state(ERROR, part, values.length);
       for (int i = 0; i < values.length; i++) {
         values[i] += error[i];
       }
@@ -161,7 +167,7 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
   /** Keeps what was not sent. */
   final void keepError(Part part, double[] error) {
     if (feedback) {
-      keep("error of ", part, error);
+      keep(ERROR, part, error);
     }
   }
 
@@ -196,6 +202,18 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
 
   final void keep(String name, Part part, double[] values) {
     state.put(name + part.parameter().name(), values);
+  }
+
+  /** Multiplies what has not been sent yet. */
+  @Override
+  public final void rescale(double factor) {
+    state.forEach(
+        (name, values) -> {
+          if (name.startsWith(ERROR)) {
+            Arrays.setAll(values, i -> values[i] * factor);
+          }
+        });
+    rescaleErrors(factor);
   }
 
   /**

@@ -191,7 +191,7 @@ public final class PowerSgd extends Compression {
           matrix.kept = state("q of ", matrix.part, matrix.second());
         }
         if (matrix.error != null) {
-          double[] error = take("error of ", matrix.part, matrix.count);
+          double[] error = take(ERROR, matrix.part, matrix.count);
           if (error == null) {
             matrix.error.elements.fillZero();
           } else {
@@ -379,7 +379,7 @@ public final class PowerSgd extends Compression {
     if (plan != null && plan.bucket == bucket) {
       plans.remove(bucket.index());
       if (!plan.device.isClosed()) {
-        errors(plan, (part, error) -> keep("error of ", part, Elements.read(error)));
+        errors(plan, (part, error) -> keep(ERROR, part, Elements.read(error)));
       }
     }
   }
@@ -390,7 +390,14 @@ public final class PowerSgd extends Compression {
       errors(
           plan,
           (part, error) ->
-              entries.put("error of " + part.parameter().name(), () -> Elements.read(error)));
+              entries.put(ERROR + part.parameter().name(), () -> Elements.read(error)));
+    }
+  }
+
+  @Override
+  void rescaleErrors(double factor) {
+    for (Plan plan : plans.values()) {
+      errors(plan, (part, error) -> plan.device.scale(error, factor));
     }
   }
 

@@ -227,6 +227,55 @@ class ElasticTrainingTest {
     assertTrue(e.getMessage().contains("too few ranks are left"), e::toString);
   }
 
+  @ParameterizedTest
+  @ValueSource(longs = {0, STEPS})
+  void aLossAfterTheLastStepEndsNothing(long commitEvery) {
+    Failure failure = new Failure(Place.AFTER_UPDATE, STEPS - 1);
+    AtomicInteger done = new AtomicInteger();
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (Momentum loop = new Momentum(sync, sync.rank() == 1 ? failure : null);
+              ElasticTraining training =
+                  ElasticTraining.builder(sync, loop)
+                      .minRanks(3)
+                      .waitForRanks(Duration.ofMillis(100))
+                      .commitEvery(commitEvery)
+                      .build()) {
+            done.addAndGet(training.run(0, STEPS) ? 1 : 0);
+          }
+        });
+    assertEquals(2, done.get());
+  }
+
+  @Test
+  void aTrainingRunsInParts() {
+    AtomicInteger open = new AtomicInteger();
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (Momentum loop =
+                  new Momentum(sync, null) {
+                    @Override
+                    public void begin(GradientSync ranks) {
+                      super.begin(ranks);
+                      open.incrementAndGet();
+                    }
+
+                    @Override
+                    public void end() {
+                      super.end();
+                      open.decrementAndGet();
+                    }
+                  };
+              ElasticTraining training = ElasticTraining.builder(sync, loop).build()) {
+            assertTrue(training.run(0, STEPS / 2));
+            assertTrue(training.run(STEPS / 2, STEPS));
+          }
+        });
+    assertEquals(0, open.get(), "each begin needs an end");
+  }
+
   /** A loop whose first begin is cut short has nothing yet that its end could close. */
   @Test
   void anEndThatMissesWhatBeginHasNotMadeEndsNothing() {

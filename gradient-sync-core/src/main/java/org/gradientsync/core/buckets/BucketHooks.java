@@ -45,6 +45,17 @@ final class BucketHooks implements AutoCloseable {
     }
   }
 
+  /**
+   * Tells a hook of a new loss scale.
+   *
+   * @param hooks or null
+   */
+  static void rescale(BucketHooks hooks, double factor) {
+    if (hooks != null && factor != 1) {
+      hooks.hook.rescale(factor);
+    }
+  }
+
   void release(BucketHook.FullBucket bucket) {
     hook.release(bucket);
   }

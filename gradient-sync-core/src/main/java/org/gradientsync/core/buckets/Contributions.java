@@ -19,6 +19,7 @@ final class Contributions {
   private final IntPredicate has; // whether this rank has a parameter's gradient
   private boolean joining; // this rank takes part in the others' steps
   private boolean known; // the flags are those of the last step that was averaged
+  private boolean asked; // whether all ranks stop after that step
   private boolean stopped; // as all ranks know
 
   Contributions(BucketsBuilder options, Readiness readiness) {
@@ -49,6 +50,7 @@ final class Contributions {
   /** All averages of a step are there. */
   void known() {
     known = true;
+    asked = false;
   }
 
   /**
@@ -116,7 +118,8 @@ final class Contributions {
 
   /** Whether all ranks stop. Collective if there are no flags. */
   boolean isStopRequested(StepFlags flags) {
-    if (!stopped && known) {
+    if (!stopped && known && !asked) {
+      asked = true; // what comes later is the next step's
       stopped = flags == null ? isAnyStopping() : flags.isStopRequested();
     }
     return stopped;

@@ -34,7 +34,7 @@ final class GradientBucketsImpl extends GradientBuckets {
   private StepAverages averages;
   private List<Shard> shards; // or null
   private final Contributions contributions;
-  private final Runnable writeFlags = this::writeFlags;
+  private final Runnable writeFlags;
 
   GradientBucketsImpl(BucketsBuilder options) {
     this.options = options;
@@ -42,6 +42,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     parameters = options.parameters;
     readiness = new Readiness(parameters, sync.rank());
     contributions = new Contributions(options, readiness);
+    writeFlags = () -> contributions.write(set.flags);
     step = new StepState(sync, readiness, options.sharded);
     sync.awaitTurn();
     options.requireSame();
@@ -75,9 +76,7 @@ final class GradientBucketsImpl extends GradientBuckets {
     String failure = reason;
     GroupCommunicator ranks = sync.ownCommunicator();
     ranks.compose(call, () -> Agreement.requireAll(ranks, failure));
-    for (Bucket bucket : set.all) {
-      bucket.prepare(sync);
-    }
+    set.all.forEach(bucket -> bucket.prepare(sync));
     if (options.sharded) {
       shards = Arrays.stream(set.buckets).map(bucket -> bucket.shard.own).toList();
     }
@@ -139,10 +138,6 @@ final class GradientBucketsImpl extends GradientBuckets {
     if (options.overlap) {
       startFull();
     }
-  }
-
-  private void writeFlags() {
-    contributions.write(set.flags);
   }
 
   private void startFull() {
@@ -262,6 +257,11 @@ final class GradientBucketsImpl extends GradientBuckets {
   public boolean isFinite() {
     step.requireAverages("isFinite");
     return checks.isFinite(set);
+  }
+
+  @Override
+  protected void rescale(double factor) {
+    BucketHooks.rescale(hooks, factor);
   }
 
   /** Starts the remaining averages. Returns false if there are none, because of noSync(). */

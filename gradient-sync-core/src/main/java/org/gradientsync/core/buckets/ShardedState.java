@@ -47,11 +47,15 @@ final class ShardedState {
   /** Collective. The root's consumer reads each parameter's state. */
   void gather(ObjIntConsumer<DeviceBuffer> values) {
     sync.awaitTurn(); // throws inside of a group, where nothing would be gathered yet
+    RuntimeException failure = null; // of the consumer, a full disk perhaps; the others do not wait
     for (int i = 0; i < set.buckets.length; i++) {
       try (Whole whole = new Whole(i)) {
         sync.gather(state.get(i), whole.buffer, root);
-        whole.show(values);
+        failure = failure == null ? whole.failure(values) : failure;
       }
+    }
+    if (failure != null) {
+      throw failure;
     }
   }
 
@@ -86,6 +90,16 @@ final class ShardedState {
       for (int parameter : bucket.parameters) {
         long count = set.gradient(parameter).count();
         values.accept(buffer.slice(set.layout.offsetOf[parameter], count), parameter);
+      }
+    }
+
+    /** Shows it, and returns what the consumer throws, or null. */
+    RuntimeException failure(ObjIntConsumer<DeviceBuffer> values) {
+      try {
+        show(values);
+        return null;
+      } catch (RuntimeException e) {
+        return e;
       }
     }
 

@@ -314,8 +314,8 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   private void inherit(GradientSyncImpl earlier) {
     if (earlier.stopsOnSignal) {
-      stopOnSignal();
-      StopSignals.remove(earlier.stop);
+      stopsOnSignal = true;
+      StopSignals.replace(earlier.stop, stop);
     }
     stopRequested |= earlier.stopRequested;
     if (earlier.runner.interceptor() != null) {

@@ -49,6 +49,15 @@ final class StopSignals {
     stops.add(stop);
   }
 
+  /** Calls a method in place of an earlier one. After the first signal the next one still ends. */
+  static synchronized void replace(Runnable earlier, Runnable stop) {
+    if (stops.remove(earlier)) {
+      stops.add(stop);
+    } else {
+      add(stop);
+    }
+  }
+
   /** Does not call a method any more. */
   static synchronized void remove(Runnable stop) {
     if (stops.remove(stop) && stops.isEmpty()) {

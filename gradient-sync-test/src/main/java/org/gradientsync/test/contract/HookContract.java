@@ -38,6 +38,7 @@ import org.gradientsync.GradientBuckets.Missing;
 import org.gradientsync.GradientBuckets.Uneven;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.LossScaler;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
@@ -512,6 +513,49 @@ public abstract class HookContract {
             }
           }
         });
+  }
+
+  /** Powers of two do not round, so the results are those without a scale. */
+  @ParameterizedTest
+  @MethodSource("several")
+  void whatWasNotSentFollowsTheLossScale(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          for (Supplier<Compression> compression : compressions()) {
+            LossScaler scaler = new LossScaler(16, 2);
+            Compression hook = compression.get();
+            try (GradientBuckets plain = small(sync).hook(compression.get()).build();
+                GradientBuckets buckets = small(sync).hook(hook).build()) {
+              for (int step = 0; step < 6; step++) {
+                double[] expected = step(sync, plain, step);
+                double scale = scaler.scale();
+                double[] scaled = scaledStep(sync, buckets, step, scale);
+                assertTrue(scaler.step(buckets));
+                Arrays.setAll(scaled, i -> scaled[i] / scale);
+                assertArrayEquals(expected, scaled, hook + ", step " + step);
+                if (step == 3) {
+                  scaledStep(sync, buckets, step, Double.NaN);
+                  assertFalse(scaler.step(buckets));
+                  load(hook, save(hook)); // what PowerSgd has on the device is now on the host
+                  assertFalse(scaler.step(buckets));
+                }
+              }
+            }
+            assertEquals(32, scaler.scale());
+          }
+        });
+  }
+
+  private static double[] scaledStep(
+      GradientSync sync, GradientBuckets buckets, int step, double scale) {
+    for (int i = MODEL.size() - 1; i >= 0; i--) {
+      double[] values = gradient(sync.rank(), i, step);
+      write(buckets.gradient(i), Arrays.stream(values).map(value -> value * scale).toArray());
+      buckets.ready(i);
+    }
+    buckets.finish();
+    return averages(buckets);
   }
 
   @ParameterizedTest

@@ -4,6 +4,7 @@ import static org.gradientsync.test.contract.Doubles.fill;
 import static org.gradientsync.test.contract.Doubles.read;
 import static org.gradientsync.test.contract.Doubles.write;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -35,6 +36,7 @@ import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -486,17 +488,49 @@ public abstract class ShardedContract {
                 GradientBuckets buckets = small(part).sharded().missing(missing).build()) {
               begin(part, buckets);
               for (int step = 0; step < 4; step++) {
-                if (step == 2 && part.rank() == ranks - 1) {
-                  part.requestStop();
-                }
                 backward(buckets, part.rank(), step);
                 buckets.finish((gradient, weight, shard) -> {});
                 if (part.rank() == 0) {
                   buckets.noSync(buckets::discard);
                 }
-                assertEquals(step >= 2, buckets.stopRequested(), missing + ", step " + step);
+                String what = missing + ", step " + step;
+                assertEquals(step >= 2, buckets.stopRequested(), what);
+                if (step == 1 && part.rank() == ranks - 1) {
+                  part.requestStop();
+                }
+                boolean stops = step >= 2;
+                buckets.noSync(() -> assertEquals(stops, buckets.stopRequested(), what));
               }
             }
+          }
+        });
+  }
+
+  /** As where the root's disk is full. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aStateThatCannotBeSavedEndsNothing(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            List<DeviceBuffer> state = buckets.shards().stream().map(Shard::weight).toList();
+            IllegalStateException full = new IllegalStateException("disk full");
+            Executable gather =
+                () ->
+                    buckets.gatherState(
+                        state,
+                        0,
+                        (values, parameter) -> {
+                          throw full;
+                        });
+            if (sync.rank() == 0) {
+              assertSame(full, assertThrows(IllegalStateException.class, gather));
+            } else {
+              assertDoesNotThrow(gather);
+            }
+            backward(buckets, sync.rank(), 0);
+            buckets.finish();
           }
         });
   }

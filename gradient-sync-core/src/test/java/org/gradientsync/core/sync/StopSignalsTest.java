@@ -1,0 +1,47 @@
+package org.gradientsync.core.sync;
+
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.reflect.Proxy;
+import java.util.concurrent.locks.LockSupport;
+import org.gradientsync.GradientSync;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.Signals;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Who handles signals when ranks go on without others; StopIT sends them to processes. */
+@Timeout(60)
+class StopSignalsTest {
+  @Test
+  void theSecondSignalEndsThoseThatWentOnAfterTheFirst() {
+    LocalRanks.run(
+        2,
+        builder -> builder.stopOnSignal(true),
+        sync -> {
+          sync.barrier();
+          if (sync.rank() == 1) {
+            throw new IllegalStateException("lost on purpose");
+          }
+          assertThrows(RankLostException.class, sync::barrier);
+          assertTrue(isHandled());
+          Signals.raise("USR1");
+          while (!((Admission) sync).isStopRequested()) {
+            LockSupport.parkNanos(1_000_000);
+          }
+          try (GradientSync next = sync.survivors()) {
+            assertTrue(((Admission) next).isStopRequested());
+            assertFalse(isHandled());
+          }
+        });
+  }
+
+  private static boolean isHandled() throws ReflectiveOperationException {
+    Object handler = Signals.handle("USR1", () -> {});
+    Signals.restore("USR1", handler);
+    return Proxy.isProxyClass(handler.getClass());
+  }
+}
