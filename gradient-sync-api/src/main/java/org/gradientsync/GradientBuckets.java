@@ -302,8 +302,8 @@ public abstract class GradientBuckets implements AutoCloseable {
    * @param state one buffer for each of {@link #shards}, with as many elements, all of one type
    * @param root the rank that gets the state, the same on all ranks
    * @param values called on the root, in the order of the buckets, with each parameter's state, a
-   *     buffer of the parameter's count that is valid during the call, and its index. It may throw:
-   *     the root throws that when all is gathered, and the ranks can go on
+   *     buffer of the parameter's count that is valid during the call, and its index. What it
+   *     throws is thrown on the root when all is gathered, and the ranks can go on
    * @throws IllegalArgumentException if buffers do not match the shards, or there is no such rank
    * @throws MismatchedCallException if the types of the ranks' buffers differ
    */

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.backend.HostBuffers;
 
@@ -68,8 +69,23 @@ final class CommittedState {
         rank);
   }
 
+  /** Gives the others the training's state on one rank. Only ranks that are behind take it. */
+  void broadcast(Communicator ranks, int root, boolean isBehind) {
+    boolean own = ranks.rank() == root;
+    for (DeviceBuffer piece : pieces()) {
+      ByteBuffer bytes = HostBuffers.allocate((int) piece.sizeInBytes());
+      if (own) {
+        piece.copyTo(bytes);
+      }
+      ranks.broadcast(bytes, root);
+      if (isBehind && !own) {
+        piece.copyFrom(bytes);
+      }
+    }
+  }
+
   /** The state in parts that fit in a message. */
-  List<DeviceBuffer> pieces() {
+  private List<DeviceBuffer> pieces() {
     List<DeviceBuffer> pieces = new ArrayList<>();
     for (DeviceBuffer buffer : loop.state()) {
       long most = PIECE_BYTES / buffer.type().sizeInBytes();

@@ -1,6 +1,5 @@
 package org.gradientsync.elastic;
 
-import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.time.Duration;
 import java.util.Arrays;
@@ -8,12 +7,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.Communicator;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
-import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
@@ -428,16 +425,7 @@ public final class ElasticTraining implements AutoCloseable {
       whole = own; // it is overwritten from here on
       loop.load(rest);
     }
-    for (DeviceBuffer piece : committed.pieces()) {
-      ByteBuffer bytes = HostBuffers.allocate((int) piece.sizeInBytes());
-      if (own) {
-        piece.copyTo(bytes);
-      }
-      ranks.broadcast(bytes, root);
-      if (isBehind && !own) {
-        piece.copyFrom(bytes);
-      }
-    }
+    committed.broadcast(ranks, root, isBehind);
     whole = true;
     if (commits && !own) {
       committed.take(newest); // at once: the next loss may come in begin
