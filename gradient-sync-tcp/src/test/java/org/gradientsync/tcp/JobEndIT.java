@@ -61,6 +61,14 @@ class JobEndIT {
   }
 
   @Test
+  void aRankThatASignalEndsIsNamedAndKeepsItsCode() throws Exception {
+    List<Ranks.Result> job = Ranks.run(3, MESSAGES, Programs.class, "signal");
+    assertEquals(128 + 15, job.get(1).exitCode(), job.get(1).output());
+    requireMatch(job.get(0), "rank 1 .* has left: its process is shutting down after a signal");
+    requireMatch(job.get(2), "rank 1 .* has left: its process is shutting down after a signal");
+  }
+
+  @Test
   void aRankThatEndsEarlyIsNamed() throws Exception {
     List<Ranks.Result> job = Ranks.run(3, MESSAGES, Programs.class, "return");
     requireMatch(job.get(0), "rank 1 .* has left: it closed its side or ended");

@@ -7,6 +7,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Signals;
 
 /** What the ranks of {@link Ranks} run. The first argument selects a program. */
 final class Programs {
@@ -27,6 +28,12 @@ final class Programs {
               () -> {
                 long self = ProcessHandle.current().pid();
                 new ProcessBuilder("kill", "-KILL", "" + self).start().waitFor();
+              });
+      case "signal" ->
+          loseOne(
+              () -> {
+                Signals.raise("TERM");
+                Thread.sleep(600_000);
               });
       case "exit" -> loseOne(() -> System.exit(3));
       case "return" -> loseOne(() -> {});
