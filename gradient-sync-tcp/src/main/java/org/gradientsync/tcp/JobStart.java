@@ -114,8 +114,21 @@ final class JobStart {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RankLostException("interrupted while the job starts: " + own, e);
-    } catch (IOException | IllegalArgumentException e) {
-      throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+    } catch (IOException e) {
+      requireDescriptors(e);
+      throw cannotJoin(e);
+    } catch (IllegalArgumentException e) {
+      throw cannotJoin(e);
+    }
+  }
+
+  private RankLostException cannotJoin(Exception e) {
+    return new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+  }
+
+  private void requireDescriptors(IOException e) {
+    if (Descriptors.areExhausted(e)) {
+      throw new UnavailableException(Descriptors.text(own.rank()), e);
     }
   }
 
@@ -178,6 +191,9 @@ final class JobStart {
             job.begin(all.members(), id, all.channels(), chosen, connectNanos());
             return job;
           }
+        }
+        if (listener.hasNoDescriptors()) { // some ranks can never come
+          throw new UnavailableException(Descriptors.text(own.rank()));
         }
         look(
             "not all ranks have come to "
@@ -330,6 +346,7 @@ final class JobStart {
                 .connect(new InetSocketAddress(master, own.port()), hello);
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
+        requireDescriptors(e);
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
