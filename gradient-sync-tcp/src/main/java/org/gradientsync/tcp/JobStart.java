@@ -176,6 +176,10 @@ final class JobStart {
     InetAddress address =
         chosen != null ? chosen : Interfaces.isHere(master) ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
+    String elsewhere =
+        Interfaces.isHere(master)
+            ? ""
+            : "; " + own.host() + " is no address of this machine, where rank 0 listens";
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -200,6 +204,7 @@ final class JobStart {
                 + own.master()
                 + ": missing="
                 + names(registration.missing())
+                + elsewhere
                 + listener.refusals());
       }
     } catch (RuntimeException | Error | InterruptedException e) {
