@@ -540,8 +540,8 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Asks all ranks to stop after a step: {@link GradientBuckets#stopRequested} is then true on all
    * of them, of this sync and the parts that are {@linkplain #split split} from it. Not collective,
-   * and any thread may call it, at any time; it communicates nothing itself. Stays in effect. Later
-   * calls do nothing.
+   * and any thread may call it, at any time; it communicates nothing itself. Stays in effect, also
+   * in a sync that takes this one's place ({@link #survivors}). Later calls do nothing.
    */
   public abstract void requestStop();
 

@@ -1,5 +1,7 @@
 package org.gradientsync.spi;
 
+import java.util.Set;
+
 /**
  * A way to start the ranks of a job, found with {@link java.util.ServiceLoader}. {@link
  * org.gradientsync.GradientSync#create()} asks each launcher whether it started this process.
@@ -39,6 +41,16 @@ public interface Launcher {
    */
   default int priority(Settings settings) {
     return 100;
+  }
+
+  /**
+   * The settings that this launcher reads in addition to {@link Settings#NAMES}. The library warns
+   * of settings that no launcher and no provider reads.
+   *
+   * @return names without the prefix {@code gradientsync.}
+   */
+  default Set<String> settings() {
+    return Set.of();
   }
 
   /**

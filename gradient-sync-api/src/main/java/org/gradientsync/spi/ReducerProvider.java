@@ -20,8 +20,8 @@ public interface ReducerProvider {
   int priority();
 
   /**
-   * The settings that this provider, its reducers and the launcher of its backend read in addition
-   * to {@link Settings#NAMES}. The library warns of settings that no provider reads.
+   * The settings that this provider and its reducers read in addition to {@link Settings#NAMES}.
+   * The library warns of settings that no launcher and no provider reads.
    *
    * @return names without the prefix {@code gradientsync.}
    */

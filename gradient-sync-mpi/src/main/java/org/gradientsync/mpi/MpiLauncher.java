@@ -2,6 +2,7 @@ package org.gradientsync.mpi;
 
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.LauncherVariables;
@@ -32,6 +33,11 @@ public final class MpiLauncher implements Launcher {
   @Override
   public String name() {
     return NAME;
+  }
+
+  @Override
+  public Set<String> settings() {
+    return Set.of(MpiBinding.SETTING);
   }
 
   @Override

@@ -1,6 +1,5 @@
 package org.gradientsync.mpi;
 
-import java.util.Set;
 import org.gradientsync.core.backend.MessageReducerProvider;
 
 /**
@@ -10,10 +9,5 @@ public final class MpiReducerProvider extends MessageReducerProvider {
   /** For the service loader. */
   public MpiReducerProvider() {
     super(MpiLauncher.NAME, 100, "the ranks were not started by mpirun");
-  }
-
-  @Override
-  public Set<String> settings() {
-    return Set.of(MpiBinding.SETTING);
   }
 }

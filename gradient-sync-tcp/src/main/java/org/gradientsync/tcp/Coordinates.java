@@ -2,6 +2,7 @@ package org.gradientsync.tcp;
 
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -128,8 +129,7 @@ record Coordinates(
     if (host.contains(":") && !isAddress(host)) { // no name has a colon
       throw notAnAddress(names.get(2), master, rank);
     }
-    String secret =
-        settings.get(SECRET).orElse(environment.getOrDefault(SECRET_VARIABLE, "")).strip();
+    String secret = secret(settings, environment, rank);
     boolean local = !built && environment.containsKey("LOCAL_RANK");
     int localRank = local ? number(environment, "LOCAL_RANK", 0, rank) : -1;
     boolean localSizes = !built && environment.containsKey("LOCAL_WORLD_SIZE");
@@ -147,6 +147,19 @@ record Coordinates(
         settings.get(INTERFACE).orElse(""),
         ofProcess,
         !built && "true".equals(environment.get(JOIN_VARIABLE)));
+  }
+
+  private static String secret(Settings settings, Map<String, String> environment, int rank) {
+    Optional<String> set = settings.get(SECRET);
+    String secret = set.orElse(environment.getOrDefault(SECRET_VARIABLE, "")).strip();
+    if (!StandardCharsets.US_ASCII.newEncoder().canEncode(secret)) {
+      throw new UnavailableException(
+          (set.isPresent() ? SECRET : SECRET_VARIABLE)
+              + " has characters that are not ASCII, of which each locale makes other bytes: rank="
+              + rank
+              + "; take letters and digits, for example of: openssl rand -hex 32");
+    }
+    return secret;
   }
 
   private static boolean isAddress(String literal) {

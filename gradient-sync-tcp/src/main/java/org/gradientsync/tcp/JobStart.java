@@ -114,8 +114,21 @@ final class JobStart {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RankLostException("interrupted while the job starts: " + own, e);
-    } catch (IOException | IllegalArgumentException e) {
-      throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+    } catch (IOException e) {
+      requireDescriptors(e);
+      throw cannotJoin(e);
+    } catch (IllegalArgumentException e) {
+      throw cannotJoin(e);
+    }
+  }
+
+  private RankLostException cannotJoin(Exception e) {
+    return new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+  }
+
+  private void requireDescriptors(IOException e) {
+    if (Descriptors.areExhausted(e)) {
+      throw new UnavailableException(Descriptors.text(own.rank()), e);
     }
   }
 
@@ -163,6 +176,10 @@ final class JobStart {
     InetAddress address =
         chosen != null ? chosen : Interfaces.isHere(master) ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
+    String elsewhere =
+        Interfaces.isHere(master)
+            ? ""
+            : "; " + own.host() + " is no address of this machine, where rank 0 listens";
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -179,11 +196,15 @@ final class JobStart {
             return job;
           }
         }
+        if (listener.hasNoDescriptors()) { // some ranks can never come
+          throw new UnavailableException(Descriptors.text(own.rank()));
+        }
         look(
             "not all ranks have come to "
                 + own.master()
                 + ": missing="
                 + names(registration.missing())
+                + elsewhere
                 + listener.refusals());
       }
     } catch (RuntimeException | Error | InterruptedException e) {
@@ -330,6 +351,7 @@ final class JobStart {
                 .connect(new InetSocketAddress(master, own.port()), hello);
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
+        requireDescriptors(e);
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }

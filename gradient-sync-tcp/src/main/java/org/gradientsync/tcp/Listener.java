@@ -57,6 +57,7 @@ final class Listener implements AutoCloseable {
   private volatile boolean closed;
   private volatile int refused;
   private volatile SocketAddress lastRefused;
+  private volatile boolean withoutDescriptors;
 
   Listener(ServerSocketChannel server, Handshake handshake, Doorkeeper keeper, String name)
       throws IOException {
@@ -79,6 +80,11 @@ final class Listener implements AutoCloseable {
     return refused == 0
         ? ""
         : "; " + refused + " connections had another secret, the last one from " + lastRefused;
+  }
+
+  /** Whether connections could not be accepted, because this process has too many open files. */
+  boolean hasNoDescriptors() {
+    return withoutDescriptors;
   }
 
   private void run() {
@@ -127,7 +133,11 @@ final class Listener implements AutoCloseable {
         channel.configureBlocking(false);
         channel.register(selector, SelectionKey.OP_READ, one);
       } catch (IOException e) {
-        log.debug("cannot accept a connection", e); // for example: too many open files
+        log.debug("cannot accept a connection", e);
+        if (Descriptors.areExhausted(e) && !withoutDescriptors) {
+          withoutDescriptors = true;
+          log.warn("{} cannot accept a connection: {}", thread.getName(), e.getMessage());
+        }
         return;
       }
     }

@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
@@ -52,6 +53,11 @@ public final class TcpLauncher implements Launcher {
   @Override
   public String name() {
     return NAME;
+  }
+
+  @Override
+  public Set<String> settings() {
+    return Coordinates.SETTINGS;
   }
 
   @Override

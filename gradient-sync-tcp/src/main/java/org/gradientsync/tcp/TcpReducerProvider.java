@@ -1,6 +1,5 @@
 package org.gradientsync.tcp;
 
-import java.util.Set;
 import org.gradientsync.core.backend.MessageReducerProvider;
 
 /** Provides {@code tcp}, which sends host memory over TCP and adds on the CPU. */
@@ -8,10 +7,5 @@ public final class TcpReducerProvider extends MessageReducerProvider {
   /** For the service loader. */
   public TcpReducerProvider() {
     super(TcpLauncher.NAME, 100, "the ranks do not reach each other by TCP");
-  }
-
-  @Override
-  public Set<String> settings() {
-    return Coordinates.SETTINGS;
   }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Settings;
@@ -62,6 +63,24 @@ class CoordinatesTest {
     assertEquals(
         new Coordinates(0, 2, "::1", 1, -1, -1, "hidden", "", false, false),
         Coordinates.of(settings, variables()));
+  }
+
+  /** Locales would make different bytes of them. */
+  @Test
+  void secretsOfOtherCharactersThanAsciiAreRefused() {
+    for (Settings settings : List.of(NONE, new Settings(Map.of("tcp.secret", "gehe\u00efm")))) {
+      UnavailableException e =
+          assertThrows(
+              UnavailableException.class,
+              () -> Coordinates.of(settings, variables("GRADIENTSYNC_SECRET=gehe\u00efm")));
+      String name = settings == NONE ? "GRADIENTSYNC_SECRET" : "tcp.secret";
+      assertEquals(
+          name
+              + " has characters that are not ASCII, of which each locale makes other bytes: rank=1;"
+              + " take letters and digits, for example of: openssl rand -hex 32",
+          e.getMessage());
+    }
+    assertEquals("a b~!", Coordinates.of(NONE, variables("GRADIENTSYNC_SECRET=a b~!")).secret());
   }
 
   /** One variable alone is somebody else's; with two somebody meant a job. */

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -61,6 +62,14 @@ class JobEndIT {
   }
 
   @Test
+  void aRankThatASignalEndsIsNamedAndKeepsItsCode() throws Exception {
+    List<Ranks.Result> job = Ranks.run(3, MESSAGES, Programs.class, "signal");
+    assertEquals(128 + 15, job.get(1).exitCode(), job.get(1).output());
+    requireMatch(job.get(0), "rank 1 .* has left: its process is shutting down after a signal");
+    requireMatch(job.get(2), "rank 1 .* has left: its process is shutting down after a signal");
+  }
+
+  @Test
   void aRankThatEndsEarlyIsNamed() throws Exception {
     List<Ranks.Result> job = Ranks.run(3, MESSAGES, Programs.class, "return");
     requireMatch(job.get(0), "rank 1 .* has left: it closed its side or ended");
@@ -92,6 +101,20 @@ class JobEndIT {
     requireText(
         failure(Map.of("MASTER_ADDR", "192.0.2.1"), "GRADIENTSYNC_SECRET"),
         "set GRADIENTSYNC_SECRET");
+  }
+
+  @Test
+  void aRankWithoutFileDescriptorsSaysSo() throws Exception {
+    for (int rank = 0; rank < 2; rank++) {
+      Ranks ranks = Ranks.prepare();
+      List<String> command =
+          new ArrayList<>(List.of("sh", "-c", "ulimit -n 150; exec \"$@\"", "sh"));
+      command.addAll(Ranks.command(List.of("-XX:-MaxFDLimit"), Programs.class, "exhausted"));
+      ranks.start(ranks.variables(rank, 2), command);
+      Ranks.Result result = ranks.await().get(0);
+      requireText(result.output(), "caught rank " + rank + " has no file descriptors left: ");
+      requireText(result.output(), "raise the limit by ulimit -n");
+    }
   }
 
   @Test

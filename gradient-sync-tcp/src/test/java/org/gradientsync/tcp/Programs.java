@@ -1,12 +1,18 @@
 package org.gradientsync.tcp;
 
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Signals;
 
 /** What the ranks of {@link Ranks} run. The first argument selects a program. */
 final class Programs {
@@ -28,10 +34,17 @@ final class Programs {
                 long self = ProcessHandle.current().pid();
                 new ProcessBuilder("kill", "-KILL", "" + self).start().waitFor();
               });
+      case "signal" ->
+          loseOne(
+              () -> {
+                Signals.raise("TERM");
+                Thread.sleep(600_000);
+              });
       case "exit" -> loseOne(() -> System.exit(3));
       case "return" -> loseOne(() -> {});
       case "late" -> late();
       case "unavailable" -> unavailable();
+      case "exhausted" -> exhausted();
       case "by-settings" -> bySettings();
       case "of-version" -> {
         JobStart.version = args[1];
@@ -40,6 +53,30 @@ final class Programs {
       case "go-on" -> goOn(Integer.parseInt(args[1]));
       case "time" -> time(Integer.parseInt(args[1]), Integer.parseInt(args[2]), args[3]);
       default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  /** Has no file descriptors left when it joins its job. */
+  private static void exhausted() throws Exception {
+    ThreadRanks.run( // loads what a start needs
+        Ranks.freePort(),
+        2,
+        (rank, builder) -> {
+          try (GradientSync sync = builder.create()) {
+            return sync.size();
+          }
+        });
+    Class.forName(Descriptors.class.getName());
+    List<InputStream> open = new ArrayList<>();
+    try {
+      while (true) {
+        open.add(new FileInputStream("/dev/null"));
+      }
+    } catch (IOException e) {
+      unavailable();
+    }
+    for (InputStream each : open) {
+      each.close();
     }
   }
 

@@ -155,6 +155,19 @@ class TcpJobTest {
     requireAll(texts, "timed out: rank 0 does not take this rank at 127.0.0.1:" + port);
   }
 
+  @Test
+  void aMasterThatIsAnotherMachineIsNamed() throws Exception {
+    String master = "192.0.2.1:" + Ranks.freePort(); // of no machine
+    GradientSync.Builder builder = ThreadRanks.builder(1, 0, 2).set("tcp.master", master);
+    String text = failure(builder, 1);
+    assertTrue(
+        text.contains(
+            "come to "
+                + master
+                + ": missing=rank 1; 192.0.2.1 is no address of this machine, where rank 0 listens,"),
+        text);
+  }
+
   /** As long as rank 0's process lives; otherwise its port is closed, until the time-out. */
   @Test
   void aRankThatComesAfterRankZeroHasGivenUpHearsWhy() throws Exception {

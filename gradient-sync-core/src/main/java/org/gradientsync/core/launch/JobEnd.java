@@ -215,9 +215,10 @@ final class JobEnd implements UncaughtExceptionHandler {
   }
 
   /**
-   * Leaves the end of the job to the rank that has failed. If that rank needed this one, whose
-   * program called System.exit, this process ends with the program's code, and mpirun ends the
-   * others.
+   * Leaves the end of the job to the rank that has failed, and outlives it: the launcher sees the
+   * code of the first process that ends. mpirun ends this one meanwhile. If that rank needed this
+   * one, whose program called System.exit, this process ends with the program's code, and mpirun
+   * ends the others.
    */
   private static void follow(ProcessGroup world, Departure departure, String cause) {
     if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
@@ -229,7 +230,10 @@ final class JobEnd implements UncaughtExceptionHandler {
               + Departure.EXIT.text()
               + " while other ranks needed it");
     } else {
-      pause(LIMIT);
+      WaitClock time = new WaitClock();
+      while (!world.watched().liveness().hasEnderDied() && time.look() < LIMIT.toNanos()) {
+        pause(HOOK_POLL);
+      }
     }
   }
 

@@ -73,6 +73,12 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return "";
   }
 
+  /** Whether a rank that has left with a reason, as {@link #endedBy} says, has died since. */
+  public boolean hasEnderDied() {
+    return ranks.all().stream()
+        .anyMatch(peer -> !departures.reason(peer).isEmpty() && !isAlive(peer));
+  }
+
   /** The other ranks that have neither left nor died, as far as this rank knows. */
   public List<Integer> staying() {
     return ranks.all().stream()

@@ -53,6 +53,13 @@ public final class JointChoice {
       Availability available;
       try {
         available = availability.apply(provider);
+        if (available == null) {
+          available =
+              Availability.no(
+                  "its provider returned null as its availability: provider="
+                      + provider.getClass().getName()
+                      + "; mend the provider");
+        }
       } catch (RuntimeException | LinkageError e) {
         available = Availability.no("finding out failed: " + e);
       }

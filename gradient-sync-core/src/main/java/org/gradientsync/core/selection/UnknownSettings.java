@@ -6,12 +6,13 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.GradientSync;
 import org.gradientsync.spi.DeviceProvider;
+import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.ReducerProvider;
 import org.gradientsync.spi.Settings;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Warns of settings that no provider reads, which are often misspelled. */
+/** Warns of settings that no launcher and no provider reads, which are often misspelled. */
 public final class UnknownSettings {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final String PREFIX = "gradientsync.";
@@ -21,6 +22,7 @@ public final class UnknownSettings {
 
   static void warn(Settings settings, int rank) {
     Set<String> known = new TreeSet<>(Settings.NAMES);
+    Providers.of(Launcher.class).forEach(l -> known.addAll(l.settings()));
     Providers.of(DeviceProvider.class).forEach(p -> known.addAll(p.settings()));
     Providers.of(ReducerProvider.class).forEach(p -> known.addAll(p.settings()));
     for (String name : settings.names()) {

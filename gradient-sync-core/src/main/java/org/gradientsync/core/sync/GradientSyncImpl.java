@@ -45,6 +45,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private volatile boolean stopRequested;
+  private volatile GradientSyncImpl next; // which has taken this one's place, or null
   private boolean stopsOnSignal;
 
   /** The program's view of the communicator, possibly wrapped. */
@@ -252,6 +253,10 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   @Override
   public void requestStop() {
     stopRequested = true;
+    GradientSyncImpl successor = next; // in this order: it may be taking over
+    if (successor != null) {
+      successor.requestStop();
+    }
   }
 
   @Override
@@ -317,7 +322,10 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
       stopsOnSignal = true;
       StopSignals.replace(earlier.stop, stop);
     }
-    stopRequested |= earlier.stopRequested;
+    earlier.next = this; // before looking, so that no request is lost between the two
+    if (earlier.stopRequested) {
+      stopRequested = true;
+    }
     if (earlier.runner.interceptor() != null) {
       useInterceptor(earlier.runner.interceptor());
     }

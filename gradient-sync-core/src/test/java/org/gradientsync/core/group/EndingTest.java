@@ -1,8 +1,11 @@
 package org.gradientsync.core.group;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.withSettings;
 
 import java.time.Duration;
 import java.util.Optional;
@@ -13,11 +16,15 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.ranks.JobLiveness;
+import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.Timeouts;
+import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
+import org.mockito.MockMakers;
 
 /** What happens to calls when the process of one rank ends. */
 @Timeout(60)
@@ -104,5 +111,39 @@ class EndingTest {
           }
           hook.join();
         });
+  }
+
+  /** A rank that comes to its end waits until the failed one has ended the job. */
+  @Test
+  void theDeathOfTheRankThatEndsTheJobIsSeen() {
+    CountDownLatch left = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        own -> {
+          ProcessGroup world = LocalWorld.current().orElseThrow();
+          try (ProcessGroup group = world.split(0, world.rank(), TIMEOUTS)) {
+            if (group.rank() == 1) {
+              group.job().leave(Departure.CLOSED, "boom");
+              left.countDown();
+              return;
+            }
+            Liveness liveness = group.watched().liveness();
+            left.await();
+            assertTrue(liveness.endedBy().endsWith(": boom"), liveness.endedBy());
+            assertFalse(liveness.hasEnderDied(), "it lives");
+            assertFalse(ofDead(liveness, 0).hasEnderDied(), "another one has died");
+            assertTrue(ofDead(liveness, 1).hasEnderDied(), "it has died");
+          }
+        });
+  }
+
+  private static Liveness ofDead(Liveness liveness, int dead) {
+    Transport transport =
+        mock(
+            Transport.class,
+            withSettings()
+                .mockMaker(MockMakers.SUBCLASS)
+                .defaultAnswer(call -> !call.getArgument(0).equals(dead)));
+    return new Liveness(liveness.ranks(), new JobLiveness(transport), liveness.departures());
   }
 }

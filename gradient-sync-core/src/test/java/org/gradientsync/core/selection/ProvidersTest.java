@@ -8,6 +8,8 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Logged;
 import org.gradientsync.local.LocalRanks;
@@ -30,6 +32,11 @@ class ProvidersTest {
     @Override
     public boolean launched() {
       return false;
+    }
+
+    @Override
+    public Set<String> settings() {
+      return Set.of("elsewhere.port");
     }
 
     @Override
@@ -92,6 +99,24 @@ class ProvidersTest {
           });
     }
     assertEquals(List.of(), Providers.of(Launcher.class));
+  }
+
+  /** A launcher alone, with the reducers of the core. */
+  @Test
+  void settingsOfLaunchersAreKnown(@TempDir Path folder) throws Exception {
+    Path services = Files.createDirectories(folder.resolve("META-INF/services"));
+    Files.writeString(services.resolve(Launcher.class.getName()), Elsewhere.class.getName());
+    URL[] more = {folder.toUri().toURL()};
+    Settings settings = new Settings(Map.of("elsewhere.port", "1", "elsewhere.part", "1"));
+    try (URLClassLoader plugin = new URLClassLoader(more, getClass().getClassLoader())) {
+      withContext(
+          plugin,
+          () -> {
+            List<String> lines = Logged.lines(() -> UnknownSettings.warn(settings, 0));
+            assertEquals(1, lines.size(), lines::toString);
+            assertTrue(lines.get(0).contains("gradientsync.elsewhere.part=1"), lines::toString);
+          });
+    }
   }
 
   /** Class paths may differ, and all ranks must take the same of several alike. */

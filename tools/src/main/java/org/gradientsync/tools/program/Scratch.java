@@ -13,20 +13,35 @@ public final class Scratch {
   /** The start of the message if there is no folder. */
   public static final String NO_FOLDER = "no temporary folder can be made: ";
 
+  private static final String TEMPORARY_FOLDER = "java.io.tmpdir";
+
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
   private Scratch() {}
 
   /** Creates a folder that only this user can read. */
   public static Path open() throws IOException {
-    Path folder;
+    Path folder = null;
     try {
       folder = Files.createTempDirectory("gradient-sync-doctor-");
+      // A full disk may still take a folder.
+      Files.delete(Files.write(folder.resolve("probe"), new byte[1]));
     } catch (IOException e) {
+      close(folder);
       throw new IOException(NO_FOLDER + e, e);
     }
     OPEN.add(folder);
     return folder;
+  }
+
+  /** Returns what to do if nothing can be created in the temporary folder. */
+  public static String advice() {
+    return TEMPORARY_FOLDER
+        + "="
+        + System.getProperty(TEMPORARY_FOLDER)
+        + "; free space there, or set JAVA_TOOL_OPTIONS=-D"
+        + TEMPORARY_FOLDER
+        + "=DIR to a folder that can be written";
   }
 
   /** Deletes a folder and its content; null means none. */

@@ -31,6 +31,11 @@ record LaunchPlan(
   private static final String LIBRARIES = "LD_LIBRARY_PATH";
   private static final String UCX = "UCX_ERROR_SIGNALS";
   private static final String BTL = "OMPI_MCA_btl";
+
+  /** Variables of torchrun and its like, which ranks of an MPI would follow to another job. */
+  private static final List<String> OF_TORCHRUN =
+      List.of("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+
   private static final String ONE_NODE = "^tcp,ofi";
 
   /** Open MPI takes 4 MiB of /dev/shm for each rank, and what is left is for messages. */
@@ -66,6 +71,7 @@ record LaunchPlan(
         && JavaBindings.binding(request.jvmOptions()).isEmpty()) {
       plan.jvm.add("-Dgradientsync.mpi.binding=direct"); // mpi.jar is Open MPI's
     }
+    List<String> unset = plan.unset();
     plan.environment.put(RANKS, Integer.toString(request.ranks()));
 
     List<String> command = new ArrayList<>(List.of(mpi.program().toString()));
@@ -76,8 +82,9 @@ record LaunchPlan(
           case SLURM -> slurm(request, machine);
           case TCP -> throw new IllegalArgumentException("no MPI: " + mpi);
         });
-    if (mpi.kind() == LauncherKind.OPEN_MPI) {
+    if (mpi.kind() == LauncherKind.OPEN_MPI || !unset.isEmpty()) {
       command.add("env"); // mpirun adds folders to the class path of what is named java
+      unset.forEach(name -> command.addAll(List.of("-u", name)));
     }
     command.addAll(plan.java(program(request.program())));
     return plan.plan(mpi.kind(), mpi.toString(), command);
@@ -326,6 +333,19 @@ record LaunchPlan(
         environment.put(UCX, "");
         set(UCX + "=", reason);
       }
+    }
+
+    /** Returns the variables that the ranks do not get. */
+    List<String> unset() {
+      List<String> names =
+          OF_TORCHRUN.stream()
+              .filter(machine.environment()::containsKey)
+              .filter(name -> !request.forwarded().contains(name))
+              .toList();
+      if (!names.isEmpty()) {
+        set("without " + String.join(", ", names), "ranks would look for those of another job");
+      }
+      return names;
     }
 
     void libraries(MpiInstallation mpi, Optional<Path> bindings) {

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.stream.Stream;
 import org.gradientsync.tools.ToolException;
 import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.Scratch;
 import org.gradientsync.tools.program.SearchPath;
 
 /** Finds the program that is to start the ranks. */
@@ -150,7 +151,11 @@ final class LauncherSearch {
   }
 
   private static ChildProcess.Result version(Path program) {
-    return ChildProcess.ask(program.toString(), "--version");
+    ChildProcess.Result answer = ChildProcess.ask(program.toString(), "--version");
+    if (answer.failure().startsWith(Scratch.NO_FOLDER)) {
+      throw ToolException.cannotRun("%s, %s", answer.failure(), Scratch.advice());
+    }
+    return answer;
   }
 
   /** Quotes the line that tells most: srun's last one says why it cannot reach Slurm. */

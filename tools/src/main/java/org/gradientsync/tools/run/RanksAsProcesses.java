@@ -26,6 +26,7 @@ import java.util.regex.Pattern;
 import org.gradientsync.core.backend.Signals;
 import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.Scratch;
 
 /**
  * The launcher of ranks that find each other over TCP: starts those of one node, with the variables
@@ -56,6 +57,7 @@ public final class RanksAsProcesses {
   static final long PATIENCE_SECONDS = 10;
 
   private static final int TERMINATED = 128 + 15;
+  private static final int CANNOT_RUN = 3;
 
   /**
    * Ends this process's group after its end, if it leads one, as {@link LauncherProcess} lets it.
@@ -168,7 +170,17 @@ public final class RanksAsProcesses {
   }
 
   /** Runs them to their end, and returns the exit code of the first that failed, or 0. */
-  int run() throws IOException, InterruptedException {
+  int run() throws InterruptedException {
+    try {
+      return runAll();
+    } catch (IOException e) {
+      end();
+      System.err.println("gradient-sync run: a rank cannot be started: " + e.getMessage());
+      return CANNOT_RUN;
+    }
+  }
+
+  private int runAll() throws IOException, InterruptedException {
     BlockingQueue<Process> ended = new LinkedBlockingQueue<>();
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
     try {
@@ -296,7 +308,7 @@ public final class RanksAsProcesses {
     }
     Path waiting = null;
     if (elastic) {
-      waiting = new TemporaryFiles("rank").createFile(".waiting");
+      waiting = waitingFile();
       waiting.toFile().deleteOnExit();
       environment.put(WAITING, waiting.toString());
     }
@@ -308,6 +320,14 @@ public final class RanksAsProcesses {
     copy(rank, process.getInputStream(), System.out);
     copy(rank, process.getErrorStream(), System.err);
     return process;
+  }
+
+  private static Path waitingFile() throws IOException {
+    try {
+      return new TemporaryFiles("rank").createFile(".waiting");
+    } catch (IOException e) {
+      throw new IOException("no temporary file can be made: " + e + ", " + Scratch.advice(), e);
+    }
   }
 
   /** Copies whole lines. The bytes of any charset pass through unchanged. */

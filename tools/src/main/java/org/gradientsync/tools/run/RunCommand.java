@@ -304,6 +304,9 @@ public final class RunCommand implements Callable<Integer> {
     if (master != null && !master.matches(".+:\\d{1,5}")) {
       throw ToolException.badUse("--master takes HOST:PORT: --master %s", master);
     }
+    if (master != null && !isPort(master.substring(master.lastIndexOf(':') + 1))) {
+      throw ToolException.badUse("--master takes a port from 1 to 65535: --master %s", master);
+    }
     if (nodes > 1 && environment.getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
       throw ToolException.badUse(
           "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
@@ -319,6 +322,11 @@ public final class RunCommand implements Callable<Integer> {
           "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile %s",
           hostFile);
     }
+  }
+
+  private static boolean isPort(String digits) {
+    int port = Integer.parseInt(digits);
+    return port > 0 && port < 1 << 16;
   }
 
   private void checkElastic() {

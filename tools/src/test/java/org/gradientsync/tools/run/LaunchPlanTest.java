@@ -161,6 +161,25 @@ class LaunchPlanTest {
   }
 
   @Test
+  void ranksDoNotGetWhatTorchrunHasSet() {
+    Machine machine =
+        machine(17, Map.of("TORCHELASTIC_RUN_ID", "4711", "WORLD_SIZE", "8", "TOKEN", "mine"));
+    JobRequest request = request(null, null, false);
+    for (MpiInstallation mpi : List.of(OPEN_MPI, HYDRA, SLURM)) {
+      LaunchPlan plan = plan(request, mpi, machine);
+      String command = String.join(" ", plan.command());
+      assertTrue(
+          command.contains(" env -u TORCHELASTIC_RUN_ID -u WORLD_SIZE /jdk/bin/java "), command);
+      assertTrue(plan.text().contains("without TORCHELASTIC_RUN_ID, WORLD_SIZE   # "), plan.text());
+    }
+    JobRequest forwarding =
+        new JobRequest(
+            4, null, null, false, true, List.of("WORLD_SIZE"), request.program(), List.of());
+    String command = String.join(" ", plan(forwarding, OPEN_MPI, machine).command());
+    assertTrue(command.contains(" env -u TORCHELASTIC_RUN_ID /jdk/bin/java "), command);
+  }
+
+  @Test
   void ranksAsThreadsAreOneJvm() {
     LaunchPlan plan =
         LaunchPlan.threads(request(null, null, false), machine(17, Map.of()), "/tools.jar");

@@ -153,6 +153,8 @@ class RunCommandTest {
     says(2, "several nodes need one address", "--nnodes", "2");
     says(2, "each node has a number and as many ranks", "--nnodes", "2", "--node-rank", "2");
     says(2, "--master takes HOST:PORT: --master node0", "--master", "node0");
+    says(2, "a port from 1 to 65535: --master node0:0", "--master", "node0:0");
+    says(2, "a port from 1 to 65535: --master node0:70000", "--master", "node0:70000");
     says(2, "several nodes need a secret", "--nnodes", "2", "--master", "node0:29500");
   }
 

@@ -1,6 +1,7 @@
 package org.gradientsync.tools.run;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -96,6 +97,23 @@ class RunIT {
       assertTrue(errors().contains(prefix + "complains: fail\n"), text);
     }
     assertTrue(!errors().contains("attempt"), text);
+  }
+
+  @Test
+  void aTemporaryFolderThatCannotBeWrittenIsNamed() throws Exception {
+    String nowhere = "java.io.tmpdir=" + folder.resolve("nowhere");
+    List<String> below = List.of("env", "JAVA_TOOL_OPTIONS=-D" + nowhere);
+    String launcher = fakeMpirun("").toString();
+    for (List<String> options : List.of(List.of("--min-np=1"), List.of("--launcher", launcher))) {
+      Process process = start(below, options, "nothing");
+      String text = end(process);
+      assertEquals(3, process.exitValue(), text);
+      assertTrue(
+          errors().lines().anyMatch(line -> line.matches("gradient-sync run: .*no temporary .*")),
+          text);
+      assertTrue(errors().contains(nowhere + "; free space there, or set JAVA_TOOL"), text);
+      assertFalse(errors().contains("\tat "), text);
+    }
   }
 
   @Test
