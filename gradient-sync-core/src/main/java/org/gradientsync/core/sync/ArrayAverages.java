@@ -101,6 +101,7 @@ final class ArrayAverages implements AutoCloseable {
 
   @Override
   public synchronized void close() {
+    packed = null;
     Resources.closeAll(floats, doubles);
   }
 }

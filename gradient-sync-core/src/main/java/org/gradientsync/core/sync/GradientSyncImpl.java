@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -44,8 +45,8 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private final SparseAverages sparse;
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
-  private volatile boolean stopRequested;
-  private volatile GradientSyncImpl next; // which has taken this one's place, or null
+  private AtomicBoolean stopRequested =
+      new AtomicBoolean(); // one with all that take this one's place
   private boolean stopsOnSignal;
 
   /** The program's view of the communicator, possibly wrapped. */
@@ -252,16 +253,12 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   @Override
   public void requestStop() {
-    stopRequested = true;
-    GradientSyncImpl successor = next; // in this order: it may be taking over
-    if (successor != null) {
-      successor.requestStop();
-    }
+    stopRequested.set(true);
   }
 
   @Override
   public boolean isStopRequested() {
-    return stopRequested || parent != null && parent.isStopRequested();
+    return stopRequested.get() || parent != null && parent.isStopRequested();
   }
 
   void stopOnSignal() {
@@ -318,13 +315,10 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   }
 
   private void inherit(GradientSyncImpl earlier) {
+    stopRequested = earlier.stopRequested;
     if (earlier.stopsOnSignal) {
       stopsOnSignal = true;
       StopSignals.replace(earlier.stop, stop);
-    }
-    earlier.next = this; // before looking, so that no request is lost between the two
-    if (earlier.stopRequested) {
-      stopRequested = true;
     }
     if (earlier.runner.interceptor() != null) {
       useInterceptor(earlier.runner.interceptor());
