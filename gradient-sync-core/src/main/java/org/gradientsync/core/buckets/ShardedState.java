@@ -6,6 +6,7 @@ import java.util.function.ObjIntConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
 /**
@@ -47,15 +48,37 @@ final class ShardedState {
   /** Collective. The root's consumer reads each parameter's state. */
   void gather(ObjIntConsumer<DeviceBuffer> values) {
     sync.awaitTurn(); // throws inside of a group, where nothing would be gathered yet
-    RuntimeException failure = null; // of the consumer, a full disk perhaps; the others do not wait
     for (int i = 0; i < set.buckets.length; i++) {
-      try (Whole whole = new Whole(i)) {
-        sync.gather(state.get(i), whole.buffer, root);
-        failure = failure == null ? whole.failure(values) : failure;
+      try (Whole whole = gathered(i)) {
+        try {
+          whole.show(values);
+        } catch (Exception | Error e) { // a full disk perhaps, and a checked one of Kotlin's
+          gatherRest(i + 1, e);
+          throw e;
+        }
       }
     }
-    if (failure != null) {
-      throw failure;
+  }
+
+  private Whole gathered(int index) {
+    Whole whole = new Whole(index);
+    try {
+      sync.gather(state.get(index), whole.buffer, root);
+      return whole;
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, whole);
+      throw e;
+    }
+  }
+
+  /** The other ranks do not know that the root has failed. */
+  private void gatherRest(int first, Throwable failure) {
+    try {
+      for (int i = first; i < set.buckets.length; i++) {
+        gathered(i).close();
+      }
+    } catch (RuntimeException | Error e) {
+      failure.addSuppressed(e);
     }
   }
 
@@ -90,16 +113,6 @@ final class ShardedState {
       for (int parameter : bucket.parameters) {
         long count = set.gradient(parameter).count();
         values.accept(buffer.slice(set.layout.offsetOf[parameter], count), parameter);
-      }
-    }
-
-    /** Shows it, and returns what the consumer throws, or null. */
-    RuntimeException failure(ObjIntConsumer<DeviceBuffer> values) {
-      try {
-        show(values);
-        return null;
-      } catch (RuntimeException e) {
-        return e;
       }
     }
 
