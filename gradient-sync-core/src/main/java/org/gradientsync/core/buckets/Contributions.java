@@ -119,8 +119,8 @@ final class Contributions {
   /** Whether all ranks stop. Collective if there are no flags. */
   boolean isStopRequested(StepFlags flags) {
     if (!stopped && known && !asked) {
-      asked = true; // what comes later is the next step's
       stopped = flags == null ? isAnyStopping() : flags.isStopRequested();
+      asked = true; // what comes later is the next step's
     }
     return stopped;
   }
