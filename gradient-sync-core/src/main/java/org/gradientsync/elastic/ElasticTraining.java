@@ -174,6 +174,7 @@ public final class ElasticTraining implements AutoCloseable {
    *     other buffers than that of the ranks that it joins, or any rank's at the start
    */
   public boolean run(long first, long end) {
+    end(); // of an earlier run
     step = first;
     boolean aligned = false;
     while (true) {
@@ -281,7 +282,7 @@ public final class ElasticTraining implements AutoCloseable {
   /** Waits for others to join, if there are too few ranks for the steps that are left. */
   private void awaitEnough(long end) {
     WaitClock time = new WaitClock();
-    while (sync.size() < minRanks && sync.communicator().max(ownStep()) < end) {
+    while (sync.size() < minRanks && newest(states()) < end) {
       boolean over = time.look() > waitForRanks.toNanos();
       long[] word = {newcomers() > 0 ? ADMITS : over ? LEAVES : 0};
       sync.communicator().broadcast(LongBuffer.wrap(word), 0);
@@ -365,26 +366,41 @@ public final class ElasticTraining implements AutoCloseable {
     throw e;
   }
 
-  /** The step after the state that this rank can give to others, or NOTHING. */
-  private long ownStep() {
-    return committed.step() != NOTHING ? committed.step() : whole ? step : NOTHING;
+  /**
+   * Each rank's state that it can give to others: the step after it or NOTHING, and 1 if a copy.
+   */
+  private long[] states() {
+    boolean copied = committed.step() != NOTHING;
+    long[] own = {copied ? committed.step() : whole ? step : NOTHING, copied ? 1 : 0};
+    long[] all = new long[2 * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
+  }
+
+  /** The rank whose state all take: a copy if there is one, of several ranks' parts. */
+  private static int root(long[] states) {
+    int root = 0;
+    for (int at = 0; at < states.length; at += 2) {
+      boolean betterKind = states[at + 1] > states[2 * root + 1];
+      boolean sameKind = states[at + 1] == states[2 * root + 1];
+      root = betterKind || sameKind && states[at] > states[2 * root] ? at / 2 : root;
+    }
+    return root;
+  }
+
+  private static long newest(long[] states) {
+    return states[2 * root(states)];
   }
 
   /** Gives all ranks the newest state, and begins with it. */
   private void align() {
     requireSameState();
-    long[] own = {ownStep(), committed.step() != NOTHING ? 1 : 0};
-    long[] all = new long[2 * sync.size()];
-    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    boolean goesBack = false;
+    long[] all = states();
+    int root = root(all);
+    boolean goesBack = all[2 * root + 1] != 0;
     boolean differs = false;
-    int root = 0;
-    for (int rank = 0; rank < sync.size(); rank++) {
-      boolean betterKind = all[2 * rank + 1] > all[2 * root + 1]; // a copy, of several ranks' parts
-      boolean sameKind = all[2 * rank + 1] == all[2 * root + 1];
-      goesBack |= all[2 * rank + 1] != 0;
-      differs |= all[2 * rank] != all[0];
-      root = betterKind || sameKind && all[2 * rank] > all[2 * root] ? rank : root;
+    for (int at = 2; at < all.length; at += 2) {
+      differs |= all[at] != all[0];
     }
     long newest = all[2 * root];
     if (newest == NOTHING) {
@@ -392,11 +408,10 @@ public final class ElasticTraining implements AutoCloseable {
           "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
     }
     if (differs || goesBack) {
-      boolean isBehind = goesBack || own[0] != newest;
+      boolean isBehind = goesBack || all[2 * sync.rank()] != newest;
       receive(root, newest, goesBack, isBehind);
     }
     step = newest;
-    end(); // of an earlier run
     begun = true;
     loop.begin(sync);
     ready = true;
