@@ -103,11 +103,8 @@ final class Connector implements AutoCloseable {
           endpoint.lose(peer, e.getMessage());
           return;
         } catch (IOException e) {
-          if (Descriptors.areExhausted(e)) {
-            endpoint.lose(peer, "it cannot be reached: " + Descriptors.text(rank));
-            return;
-          }
-          why = String.valueOf(e.getMessage());
+          why =
+              Descriptors.areExhausted(e) ? Descriptors.text(rank) : String.valueOf(e.getMessage());
           refusals = e instanceof ConnectException ? refusals + 1 : 0;
         }
         if (!endpoint.isConnected(peer)) {

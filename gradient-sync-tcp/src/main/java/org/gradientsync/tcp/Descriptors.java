@@ -1,6 +1,7 @@
 package org.gradientsync.tcp;
 
 import java.io.IOException;
+import java.nio.channels.SocketChannel;
 
 /** Whether a process has file descriptors left; another attempt to connect does not help if not. */
 final class Descriptors {
@@ -8,8 +9,16 @@ final class Descriptors {
 
   private Descriptors() {}
 
+  /** Whether a failure of this process says so, or, in whatever language, another attempt. */
   static boolean areExhausted(IOException e) {
-    return String.valueOf(e.getMessage()).contains(EXHAUSTED);
+    if (e.getCause() == null && String.valueOf(e.getMessage()).contains(EXHAUSTED)) {
+      return true;
+    }
+    try (SocketChannel probe = SocketChannel.open()) {
+      return !probe.isOpen();
+    } catch (IOException exhausted) {
+      return true;
+    }
   }
 
   /** What to tell the user. */

@@ -114,16 +114,12 @@ final class JobStart {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new RankLostException("interrupted while the job starts: " + own, e);
-    } catch (IOException e) {
-      requireDescriptors(e);
-      throw cannotJoin(e);
-    } catch (IllegalArgumentException e) {
-      throw cannotJoin(e);
+    } catch (IOException | IllegalArgumentException e) {
+      if (e instanceof IOException failure) {
+        requireDescriptors(failure);
+      }
+      throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
     }
-  }
-
-  private RankLostException cannotJoin(Exception e) {
-    return new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
   }
 
   private void requireDescriptors(IOException e) {
@@ -173,13 +169,11 @@ final class JobStart {
     InetAddress master = resolve();
     requireSecret(master);
     InetAddress chosen = Interfaces.chosen(own, master);
-    InetAddress address =
-        chosen != null ? chosen : Interfaces.isHere(master) ? master : null; // null: all
+    boolean here = Interfaces.isHere(master);
+    InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
     String elsewhere =
-        Interfaces.isHere(master)
-            ? ""
-            : "; " + own.host() + " is no address of this machine, where rank 0 listens";
+        here ? "" : "; " + own.host() + " is no address of this machine, where rank 0 listens";
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -196,16 +190,13 @@ final class JobStart {
             return job;
           }
         }
-        if (listener.hasNoDescriptors()) { // some ranks can never come
-          throw new UnavailableException(Descriptors.text(own.rank()));
-        }
         look(
             "not all ranks have come to "
                 + own.master()
                 + ": missing="
                 + names(registration.missing())
                 + elsewhere
-                + listener.refusals());
+                + listener.refusals(own.rank()));
       }
     } catch (RuntimeException | Error | InterruptedException e) {
       registration.fail(
@@ -245,6 +236,7 @@ final class JobStart {
       try {
         return Interfaces.master(own);
       } catch (UnknownHostException e) {
+        requireDescriptors(e);
         pause(MAX_PAUSE_MILLIS, "the master's name has no address: " + own.host());
       }
     }

@@ -75,16 +75,15 @@ final class Listener implements AutoCloseable {
     thread.start();
   }
 
-  /** How many connections had another secret, for errors, or an empty text. */
-  String refusals() {
-    return refused == 0
-        ? ""
-        : "; " + refused + " connections had another secret, the last one from " + lastRefused;
-  }
-
-  /** Whether connections could not be accepted, because this process has too many open files. */
-  boolean hasNoDescriptors() {
-    return withoutDescriptors;
+  /**
+   * How many connections had another secret or cannot be accepted, for errors, or an empty text.
+   */
+  String refusals(int rank) {
+    String secrets =
+        refused == 0
+            ? ""
+            : "; " + refused + " connections had another secret, the last one from " + lastRefused;
+    return secrets + (withoutDescriptors ? "; " + Descriptors.text(rank) : "");
   }
 
   private void run() {
@@ -125,6 +124,7 @@ final class Listener implements AutoCloseable {
         if (channel == null) {
           return;
         }
+        withoutDescriptors = false;
         if (pending.size() == MAX_PENDING) {
           drop(pending.peek());
         }
@@ -134,10 +134,7 @@ final class Listener implements AutoCloseable {
         channel.register(selector, SelectionKey.OP_READ, one);
       } catch (IOException e) {
         log.debug("cannot accept a connection", e);
-        if (Descriptors.areExhausted(e) && !withoutDescriptors) {
-          withoutDescriptors = true;
-          log.warn("{} cannot accept a connection: {}", thread.getName(), e.getMessage());
-        }
+        withoutDescriptors = Descriptors.areExhausted(e);
         return;
       }
     }

@@ -12,6 +12,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Signals;
 
 /** What the ranks of {@link Ranks} run. The first argument selects a program. */
@@ -67,6 +68,7 @@ final class Programs {
           }
         });
     Class.forName(Descriptors.class.getName());
+    Class.forName(UnavailableException.class.getName());
     List<InputStream> open = new ArrayList<>();
     try {
       while (true) {
