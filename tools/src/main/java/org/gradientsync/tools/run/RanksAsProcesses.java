@@ -236,7 +236,7 @@ public final class RanksAsProcesses {
    *
    * @return the code of the last that took part
    */
-  private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
+  private int awaitElastic(BlockingQueue<Process> ended) throws InterruptedException {
     int[] losses = new int[localSize]; // each soon after a start
     boolean hasBegun = joins;
     long lastDone = System.nanoTime();
@@ -280,8 +280,12 @@ public final class RanksAsProcesses {
                 + (hasBegun
                     ? "); it is started again to join the others"
                     : ") before all ranks had begun; it is started again"));
-        start(rank.local(), hasBegun).onExit().thenAccept(ended::add);
-        running++;
+        try {
+          start(rank.local(), hasBegun).onExit().thenAccept(ended::add);
+          running++;
+        } catch (IOException e) {
+          System.err.println(name + " cannot be started again: " + e.getMessage());
+        }
       }
     }
     return result;
