@@ -38,7 +38,7 @@ class ContractsIT {
         MixedMemory.class);
   }
 
-  /** Each by messages or in shared memory; both in other jobs, over TCP and as threads. */
+  /** In shared memory, and in part by messages; the rest of those goes over TCP. */
   @TestFactory
   List<DynamicNode> whatBuildsOnThemHoldsUnderMpirun() throws IOException, InterruptedException {
     return run(
@@ -49,7 +49,9 @@ class ContractsIT {
         MpiDeadlockContract.class,
         SharedCompressionContract.class,
         SharedGroupedCallsContract.class,
+        SharedBucketsContract.class,
         SharedHookContract.class,
+        SharedShardedContract.class,
         SharedAveragesContract.class,
         SharedDeadlockContract.class);
   }

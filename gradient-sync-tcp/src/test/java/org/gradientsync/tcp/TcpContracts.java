@@ -115,7 +115,7 @@ final class TcpContracts {
     }
   }
 
-  /** Random calls: sums in memory that the ranks share, what else there is by messages. */
+  /** Random calls: sums in memory that the ranks share, all else by messages. */
   static class Soak extends SoakContract {
     private static final int SECONDS = 6;
 
