@@ -4,7 +4,7 @@ import org.gradientsync.test.contract.CollectivesContract;
 import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 
-/** Collectives between nodes with equally many ranks, run by {@link TwoNodesIT}. */
+/** Collectives between nodes with equally many ranks, run by {@link ContractsOnTwoNodesIT}. */
 class TwoLevelCollectivesContract extends CollectivesContract {
   @Override
   protected RankRunner runner() {

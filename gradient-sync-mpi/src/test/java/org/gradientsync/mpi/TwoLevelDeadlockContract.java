@@ -5,8 +5,8 @@ import org.gradientsync.test.contract.ProcessRunner;
 import org.gradientsync.test.contract.RankRunner;
 
 /**
- * Runs the deadlock contract on several nodes. {@link TwoNodesIT} runs it in each rank of an mpirun
- * job.
+ * Runs the deadlock contract on several nodes. {@link ContractsOnTwoNodesIT} runs it in each rank
+ * of an mpirun job.
  */
 class TwoLevelDeadlockContract extends DeadlockContract {
   @Override

@@ -5,8 +5,8 @@ import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 
 /**
- * Runs the reducer contract on several nodes. {@link TwoNodesIT} runs it in each rank of an mpirun
- * job.
+ * Runs the reducer contract on several nodes. {@link ContractsOnTwoNodesIT} runs it in each rank of
+ * an mpirun job.
  */
 class TwoLevelReducerContract extends ReducerContract {
   @Override

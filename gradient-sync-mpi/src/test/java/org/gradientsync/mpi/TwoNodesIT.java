@@ -14,10 +14,8 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.gradientsync.mpi.binding.LosingStart;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -35,35 +33,6 @@ class TwoNodesIT {
   void makeNodes() throws IOException, InterruptedException {
     Mpirun.require();
     nodes = TwoNodes.environment(folder, 1);
-  }
-
-  @TestFactory
-  DynamicNode contractsHold() throws IOException, InterruptedException {
-    return RankJob.run(
-        folder,
-        RANKS,
-        Mpirun.SECONDS,
-        nodes,
-        List.of(),
-        List.of(
-            TwoNodesContract.class,
-            MpiCommunicatorContract.class,
-            MpiDeadlockContract.class,
-            TwoLevelReducerContract.class,
-            TwoLevelDeadlockContract.class));
-  }
-
-  /** On nodes with equally many ranks. Optimized, as orders of memory accesses matter. */
-  @TestFactory
-  DynamicNode collectivesHoldOnEqualNodes() throws IOException, InterruptedException {
-    Path ofEqual = Files.createDirectory(folder.resolve("equal"));
-    return RankJob.run(
-        ofEqual,
-        4,
-        2 * Mpirun.SECONDS,
-        TwoNodes.environment(ofEqual, 2),
-        List.of(Mpirun.OPTIMIZED),
-        List.of(TwoLevelCollectivesContract.class));
   }
 
   /** With Open MPI's Java bindings, and without. */
