@@ -27,9 +27,9 @@ import org.gradientsync.SparseRows;
  */
 final class Soak implements AutoCloseable {
   /** Enough that one leaked descriptor or mapping per sync is more than noise. */
-  private static final int FEWEST_SYNCS = 120;
+  private static final int FEWEST_SYNCS = 80;
 
-  private static final int WARM_UP_SYNCS = 50;
+  private static final int WARM_UP_SYNCS = 40;
   private static final int OPEN_AT_ONCE = 3;
   private static final int SHORT_LIVED = 3;
   private static final int STEPS_AT_A_TIME = 16;
