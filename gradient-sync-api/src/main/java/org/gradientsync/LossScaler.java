@@ -72,7 +72,8 @@ public final class LossScaler {
   }
 
   /**
-   * Continues from a state that was saved, on all ranks alike.
+   * Continues from a state that was saved, on all ranks alike. Hooks do not learn this scale: load
+   * their state, too, or call {@link BucketHook#rescale}.
    *
    * @param state what {@link #state} gave
    * @throws IllegalArgumentException if its scale is not positive and finite, or its number of

@@ -73,7 +73,7 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return "";
   }
 
-  /** Whether a rank that has left with a reason, as {@link #endedBy} says, has died since. */
+  /** Whether a rank that has left with a reason has died since. */
   public boolean hasEnderDied() {
     return ranks.all().stream()
         .anyMatch(peer -> !departures.reason(peer).isEmpty() && !isAlive(peer));
