@@ -3,7 +3,7 @@ package org.gradientsync.tcp;
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
 
-/** Whether a process has file descriptors left; another attempt to connect does not help if not. */
+/** Whether this process has file descriptors left, and what to tell the user if not. */
 final class Descriptors {
   private static final String EXHAUSTED = "Too many open files"; // in the process, or the system
 
