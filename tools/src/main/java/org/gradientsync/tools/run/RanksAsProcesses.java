@@ -26,6 +26,7 @@ import java.util.regex.Pattern;
 import org.gradientsync.core.backend.Signals;
 import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.tools.program.ChildProcess;
+import org.gradientsync.tools.program.Program;
 import org.gradientsync.tools.program.Scratch;
 
 /**
@@ -57,7 +58,6 @@ public final class RanksAsProcesses {
   static final long PATIENCE_SECONDS = 10;
 
   private static final int TERMINATED = 128 + 15;
-  private static final int CANNOT_RUN = 3;
 
   /**
    * Ends this process's group after its end, if it leads one, as {@link LauncherProcess} lets it.
@@ -176,7 +176,7 @@ public final class RanksAsProcesses {
     } catch (IOException e) {
       end();
       System.err.println("gradient-sync run: a rank cannot be started: " + e.getMessage());
-      return CANNOT_RUN;
+      return Program.CANNOT_RUN;
     }
   }
 
