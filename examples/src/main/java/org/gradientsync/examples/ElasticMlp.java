@@ -147,9 +147,20 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
     keep();
   }
 
-  /** Writes a checkpoint on rank 0 if it is due. */
+  /** Writes a checkpoint on rank 0, as all ranks leave. Returns whether it was written if due. */
+  boolean keepAtEnd() {
+    program.print(sync, "Stopped by a signal, steps done: %d", done);
+    keep(true);
+    return kept;
+  }
+
   private void keep() {
-    if (sync.rank() == 0 && done > first && program.keeps(done)) {
+    keep(done == program.steps());
+  }
+
+  /** Writes a checkpoint on rank 0 if it is due. */
+  private void keep(boolean last) {
+    if (sync.rank() == 0 && done > first && program.keeps(done, last)) {
       boolean finite = losses.stream().allMatch(loss -> Double.isFinite(loss.loss()));
       kept &= program.keep(done, state(), List.of(), finite);
     }

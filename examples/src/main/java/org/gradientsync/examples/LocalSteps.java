@@ -55,8 +55,8 @@ final class LocalSteps {
     }
     if (areUsed() && !plain) {
       throw program.badUse(
-          "--local-steps does not go with --hook, --sharded, --alone, --exposed, --timeline or"
-              + " checkpoints");
+          "--local-steps does not go with --hook, --sharded, --alone, --exposed, --timeline,"
+              + " --stop-on-signal or checkpoints");
     }
   }
 

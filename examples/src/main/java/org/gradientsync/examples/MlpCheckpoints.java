@@ -34,6 +34,16 @@ final class MlpCheckpoints {
               + " command can be started again.")
   private Path resumed;
 
+  @Option(
+      names = "--stop-on-signal",
+      defaultValue = "${sys:gradientsync.stop.on.signal:-false}",
+      fallbackValue = "true",
+      description =
+          "Let all ranks end after the same step, with exit code 0, when one gets SIGTERM or"
+              + " SIGUSR1; the checkpoint is written before. With --elastic, only ranks that get"
+              + " one leave.")
+  private boolean stopsOnSignal;
+
   /** Refuses invalid options. */
   void check(Program program) {
     if (every != null) {
@@ -48,12 +58,16 @@ final class MlpCheckpoints {
   }
 
   boolean areUsed() {
-    return file != null || resumed != null;
+    return file != null || resumed != null || stopsOnSignal;
   }
 
   /** Returns the checkpoint to write, or null. */
   Path file() {
     return file;
+  }
+
+  boolean stopsOnSignal() {
+    return stopsOnSignal;
   }
 
   /** Returns how often to write it, or null for only at the end. */

@@ -39,6 +39,7 @@ final class MlpRun {
   private long nanos;
   private long shown;
   private long shownStep;
+  private long stoppedAfter; // steps, or 0
 
   /**
    * Creates a run.
@@ -86,11 +87,16 @@ final class MlpRun {
       if (read) {
         losses.add(new MlpTrainer.Loss(step, trainer.loss()));
       }
-      if (last) {
+      boolean stops = !last && program.stopsOnSignal() && trainer.stopRequested();
+      if (last || stops) {
         pause();
       }
-      if (program.keeps(step + 1) && !keep(step + 1, last)) {
+      if (program.keeps(step + 1, last || stops) && !keep(step + 1, last || stops)) {
         return false;
+      }
+      if (stops) {
+        stoppedAfter = step + 1;
+        return true;
       }
       show(step + 1);
     }
@@ -153,6 +159,11 @@ final class MlpRun {
     program.bar(done, plan.steps, loss + String.format(Locale.ROOT, "%.0f rows/s", rate));
     shown = now;
     shownStep = done;
+  }
+
+  /** Returns after how many steps the ranks have stopped together; 0 if they have made all. */
+  long stoppedAfter() {
+    return stoppedAfter;
   }
 
   /** Returns all losses read, including the last step's. */

@@ -117,6 +117,11 @@ final class MlpTrainer {
     }
   }
 
+  /** Returns whether all ranks are to stop, the same on all. Collective. */
+  boolean stopRequested() {
+    return buckets.stopRequested();
+  }
+
   /** Makes the same computation on this rank's own data, without the other ranks. */
   void stepAlone(long step, boolean readLoss) {
     addUp(step, accumulate, readLoss);

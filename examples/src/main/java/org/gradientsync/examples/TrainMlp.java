@@ -220,6 +220,7 @@ public class TrainMlp extends RankedProgram {
     if (elastic.isUsed()) {
       builder.elastic(true);
     }
+    builder.stopOnSignal(checkpoints.stopsOnSignal());
   }
 
   @Override
@@ -298,7 +299,9 @@ public class TrainMlp extends RankedProgram {
       return CANNOT_RUN;
     }
     if (first == steps && checkpoints.goesOn()) {
-      return finished(sync, engine, buckets);
+      buckets.broadcast(engine.weights(), 0);
+      print(sync, "Nothing is left to do: steps done: %d", steps);
+      return finished(sync, engine);
     }
     if (first >= steps) {
       complain(sync, "nothing is left to do: --steps " + steps + ", steps done=" + first);
@@ -311,6 +314,10 @@ public class TrainMlp extends RankedProgram {
     MlpRun run = new MlpRun(this, sync, trainer, plan(sync, first), exposure, times, hook);
     if (!run.train()) {
       return CANNOT_RUN;
+    }
+    if (run.stoppedAfter() > 0) {
+      print(sync, "Stopped by a signal, steps done: %d", run.stoppedAfter());
+      return finished(sync, engine);
     }
     Map<String, Object> results = results(sync, run);
     if (adam != null) {
@@ -362,7 +369,7 @@ public class TrainMlp extends RankedProgram {
       long first = canWrite ? startElastically(sync, loop.state()) : -1;
       loop.start(first, first >= 0 ? 0 : canWrite ? CANNOT_RUN : BAD_USE);
       if (!training.run(first >= 0 ? first : Long.MAX_VALUE, steps)) { // all take over the highest
-        return RIGHT; // this rank was asked to leave
+        return !training.haveAllLeft() || loop.keepAtEnd() ? RIGHT : CANNOT_RUN;
       }
       return loop.refusal() != 0 ? loop.refusal() : finishElastically(training, loop);
     }
@@ -442,10 +449,8 @@ public class TrainMlp extends RankedProgram {
     }
   }
 
-  /** Prints the weights of a training that an earlier run has finished. Collective. */
-  private int finished(GradientSync sync, MlpEngine engine, GradientBuckets buckets) {
-    buckets.broadcast(engine.weights(), 0);
-    print(sync, "Nothing is left to do: steps done: %d", steps);
+  /** Compares the weights of a training that an earlier run has finished, or a later one will. */
+  private int finished(GradientSync sync, MlpEngine engine) {
     Map<String, Object> results = new LinkedHashMap<>();
     boolean same = sameWeights(sync, engine.weights(), results);
     printDigest(sync, results);
@@ -507,9 +512,17 @@ public class TrainMlp extends RankedProgram {
     }
   }
 
+  long steps() {
+    return steps;
+  }
+
+  boolean stopsOnSignal() {
+    return checkpoints.stopsOnSignal();
+  }
+
   /** Returns whether to write a checkpoint after this many steps. */
-  boolean keeps(long done) {
-    return checkpoints.isDue(done, done == steps);
+  boolean keeps(long done, boolean last) {
+    return checkpoints.isDue(done, last);
   }
 
   boolean keep(long done, List<DeviceBuffer> state, List<byte[]> hookStates, boolean finiteLosses) {

@@ -64,11 +64,26 @@ class ElasticMlpTest {
             "[PASS] All ranks have identical weights.");
   }
 
-  /** As a signal asks them to, with {@code gradientsync.stop.on.signal}. */
-  @Test
-  void allRanksLeave() {
-    TrainMlp leaving = asking(rank -> true, GradientSync::requestStop);
-    Run.of(leaving, with("--rate=0.5", "--local=3", "--elastic")).exits(0);
+  /** A signal to one rank stops all; to each rank of an elastic training, if each gets one. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "--rate=0.5 --elastic",
+        "--optimizer=adam --sharded --elastic",
+        "--rate=0.5 --stop-on-signal",
+        "--optimizer=adam --sharded --stop-on-signal"
+      })
+  void ranksThatStopTogetherSave(String options) throws IOException {
+    boolean elastic = options.contains("--elastic");
+    Path file = folder.resolve("file");
+    TrainMlp asked = asking(rank -> elastic || rank == 1, GradientSync::requestStop);
+    Run.of(asked, with(options, "--local=3", "--steps=" + STEPS, "--checkpoint=" + file))
+        .exits(0)
+        .prints("Stopped by a signal, steps done: " + (LOST_IN + 1));
+    Trained straight = Trained.run(folder, 3, with(options, "--steps=" + STEPS));
+    Trained rest = Trained.run(folder, 3, with(options, "--steps=" + STEPS, "--resume=" + file));
+    assertEquals(straight.digest(), rest.digest());
+    assertEquals(STEPS - LOST_IN - 1, rest.losses().size());
   }
 
   private static TrainMlp losing(int lost) {

@@ -58,6 +58,7 @@ public final class ElasticTraining implements AutoCloseable {
   private boolean whole = true; // the state, not half overwritten
   private long step;
   private volatile boolean leaves;
+  private boolean allLeft;
   private int changes;
   private int rounds; // that failed with the same ranks in the same step
   private long roundsStep = NOTHING;
@@ -167,7 +168,7 @@ public final class ElasticTraining implements AutoCloseable {
    * @param first this rank's next step, 0 in a new training
    * @param end the step before which to stop
    * @return true if all steps are done; false if this rank has left: its sync is closed, and its
-   *     buffers with it
+   *     buffers with it, unless {@linkplain #haveAllLeft all have left}
    * @throws RankLostException if too few ranks are left, or the others have gone on without this
    *     one
    * @throws GradientSyncException if no rank has a whole state, or if the state of this rank has
@@ -176,6 +177,7 @@ public final class ElasticTraining implements AutoCloseable {
   public boolean run(long first, long end) {
     end(); // of an earlier run
     step = first;
+    allLeft = false;
     boolean aligned = false;
     while (true) {
       try {
@@ -218,6 +220,15 @@ public final class ElasticTraining implements AutoCloseable {
   }
 
   /**
+   * {@return whether all ranks have left before the same step, as when a signal ends the whole job}
+   * The same on all of them. Then the sync and its buffers stay open until {@link #close}, so that
+   * rank 0 of {@link #sync} can save the state.
+   */
+  public boolean haveAllLeft() {
+    return allLeft;
+  }
+
+  /**
    * The ranks that take part now.
    *
    * @return their sync; do not close it
@@ -252,9 +263,11 @@ public final class ElasticTraining implements AutoCloseable {
       return true;
     }
     keep();
+    allLeft = Arrays.stream(all).allMatch(word -> word == LEAVES);
     if (own[0] == LEAVES) {
-      end();
-      sync.close();
+      if (!allLeft) {
+        close();
+      }
       return false;
     }
     throw new RankLostException(
