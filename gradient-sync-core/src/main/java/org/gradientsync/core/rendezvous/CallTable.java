@@ -149,6 +149,6 @@ public final class CallTable {
     if (found > LINES) {
       text.append("\n  and ").append(found - LINES).append(" more ranks");
     }
-    return text.append("\n  no buffer was changed").toString();
+    return text.append("\n  this call changed no buffer").toString();
   }
 }

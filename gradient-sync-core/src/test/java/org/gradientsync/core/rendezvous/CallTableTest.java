@@ -67,7 +67,7 @@ class CallTableTest {
   void aTableOfManyRanksThatAreNotFiniteEnds() {
     String text = CallTable.ofNotFinite(calls(MANY, rank -> 9, 2), 0, MANY, null);
     assertTrue(text.contains("\n  rank 15: allReduce(INT32[9], SUM), call=7, first at index=2"));
-    assertTrue(text.endsWith("\n  and 240 more ranks\n  no buffer was changed"), text);
+    assertTrue(text.endsWith("\n  and 240 more ranks\n  this call changed no buffer"), text);
     assertEquals(1 + 16 + 2, text.lines().count(), text);
   }
 }
