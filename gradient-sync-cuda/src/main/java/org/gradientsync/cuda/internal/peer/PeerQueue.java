@@ -45,11 +45,12 @@ final class PeerQueue {
   }
 
   /** Enqueues a collective. Allocates nothing, unless the stream is being captured. */
-  void enqueue(PeerRegistration registration, PeerPlan plan, CollectiveCall call) {
+  void enqueue(
+      PeerRegistration registration, PeerPlan plan, CollectiveCall call, boolean capturing) {
     GpuStream stream = streamOf(call);
     CUstream handle = stream.handle();
     gpu.makeCurrent();
-    if (gpu.api().isCapturing(handle)) {
+    if (capturing) {
       fillCopy(registration, call);
       plan.enqueueEach(handle);
       copyOutput(registration, call);

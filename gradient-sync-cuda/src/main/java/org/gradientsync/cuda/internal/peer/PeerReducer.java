@@ -134,7 +134,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       }
       registration = registrar.together(call);
     }
-    queue.enqueue(registration, registrar.plan(registration, call), call);
+    queue.enqueue(registration, registrar.plan(registration, call), call, capturing);
   }
 
   /** Whether a call needs no rendezvous, as its buffers are registered. */
