@@ -39,4 +39,9 @@ public abstract class ForwardingReducer<R extends Reducer> implements Reducer {
   public void check(boolean together) {
     other.check(together);
   }
+
+  @Override
+  public List<String> state() {
+    return other.state();
+  }
 }
