@@ -34,7 +34,6 @@ final class GradientBucketsImpl extends GradientBuckets {
   private StepAverages averages;
   private List<Shard> shards; // or null
   private final Contributions contributions;
-  private final Runnable writeFlags;
 
   GradientBucketsImpl(BucketsBuilder options) {
     this.options = options;
@@ -42,7 +41,6 @@ final class GradientBucketsImpl extends GradientBuckets {
     parameters = options.parameters;
     readiness = new Readiness(parameters, sync.rank());
     contributions = new Contributions(options, readiness);
-    writeFlags = () -> contributions.write(set.flags);
     step = new StepState(sync, readiness, options.sharded);
     sync.awaitTurn();
     options.requireSame();
@@ -69,7 +67,7 @@ final class GradientBucketsImpl extends GradientBuckets {
         streams = new BucketStreams(sync.backend(), single, compute, options.overlap);
       }
       set = new BucketSet(options, layout, compute, streams, number, hooks);
-      averages = new StepAverages(sync, set, compute, options.overlap, lane);
+      averages = new StepAverages(sync, set, contributions, compute, options.overlap, lane);
     } catch (GradientSyncException | IllegalArgumentException e) {
       reason = e.getMessage();
     }
@@ -142,7 +140,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   private void startFull() {
     try {
-      averages.startFull(writeFlags);
+      averages.startFull();
     } catch (RuntimeException | Error e) {
       step.breaks(e);
       throw e;

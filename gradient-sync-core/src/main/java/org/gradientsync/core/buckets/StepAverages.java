@@ -10,6 +10,7 @@ import org.gradientsync.Stream;
 final class StepAverages implements AutoCloseable {
   private final BucketSync sync;
   private final BucketSet set;
+  private final Contributions contributions;
   private final Stream compute;
   private final boolean overlap;
   private final CommunicationThread.Lane lane; // or null
@@ -22,11 +23,13 @@ final class StepAverages implements AutoCloseable {
   StepAverages(
       BucketSync sync,
       BucketSet set,
+      Contributions contributions,
       Stream compute,
       boolean overlap,
       CommunicationThread.Lane lane) {
     this.sync = sync;
     this.set = set;
+    this.contributions = contributions;
     this.compute = compute;
     this.overlap = overlap;
     this.lane = lane;
@@ -42,18 +45,14 @@ final class StepAverages implements AutoCloseable {
     return started;
   }
 
-  /**
-   * Starts the averages of full buckets.
-   *
-   * @param writeFlags sets the {@link StepFlags}, before the last one
-   */
-  void startFull(Runnable writeFlags) {
+  /** Starts the averages of full buckets. The last one takes the {@link StepFlags} along. */
+  void startFull() {
     while (started < set.buckets.length && set.buckets[started].missing == 0) {
       Bucket bucket = set.buckets[started++];
       try {
         boolean last = started == set.buckets.length;
         if (last && set.flags != null) {
-          writeFlags.run();
+          contributions.write(set.flags);
         }
         bucket.ready.record(compute);
         bucket.observation =
