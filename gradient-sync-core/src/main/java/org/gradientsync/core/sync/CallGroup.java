@@ -234,7 +234,7 @@ final class CallGroup implements AutoCloseable {
       step.run(runner);
     }
     if (!messages.isEmpty()) {
-      runner.exchange(messages);
+      reducer.exchange(messages);
     }
   }
 

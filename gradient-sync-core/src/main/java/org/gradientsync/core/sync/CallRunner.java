@@ -181,7 +181,7 @@ final class CallRunner implements AutoCloseable {
     }
   }
 
-  /** Runs a call of the program, or of a group. */
+  /** Runs a call of the program, or of a {@code grouped} block, whose turn has come. */
   void run(CollectiveCall given) {
     synchronized (group) {
       check(given);
@@ -213,11 +213,6 @@ final class CallRunner implements AutoCloseable {
       unequal.put(given, blocks);
     }
     return blocks;
-  }
-
-  /** Exchanges the messages of a group. */
-  void exchange(List<CollectiveCall> messages) {
-    reducer.exchange(messages);
   }
 
   /** The caller holds the lock until the call is made, so that no other thread closes a buffer. */
