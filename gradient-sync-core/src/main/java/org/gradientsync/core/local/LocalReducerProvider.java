@@ -14,6 +14,7 @@ public final class LocalReducerProvider extends MessageReducerProvider {
 
   @Override
   public Reducer create(SyncContext context) {
-    return new MessageReducer(name(), context.group(), context.device()); // not in chunks
+    return new MessageReducer(
+        name(), context.group(), context.device()); // threads need no other rendezvous
   }
 }

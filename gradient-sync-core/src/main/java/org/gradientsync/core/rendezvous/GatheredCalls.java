@@ -75,6 +75,11 @@ public final class GatheredCalls {
     return Counter.LINE + Rendezvous.SLOTS * (ranks * (CallRecord.BYTES + payload) + sums);
   }
 
+  /** Whether anything may travel with calls. */
+  public boolean carries() {
+    return payload > 0 || nodeSize > 0;
+  }
+
   /** The maximum size of what travels with each call. */
   public int payloadBytes() {
     return payload;

@@ -90,11 +90,9 @@ public final class MessageReducer implements Reducer {
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
     synchronized (group) {
-      NodesRendezvous nodes =
-          device instanceof HostDevice && !call.kind().isMessage()
-              ? group.arrivals().overNodes()
-              : null;
-      if (nodes == null) {
+      NodesRendezvous nodes = group.arrivals().overNodes();
+      boolean carries = nodes != null && nodes.calls().carries();
+      if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
       } else if (call.kind() == Kind.ALL_REDUCE) {
         allReduce(origin, call, nodes);
