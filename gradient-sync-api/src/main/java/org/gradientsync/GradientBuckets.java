@@ -6,9 +6,9 @@ import java.util.function.IntConsumer;
 import java.util.function.ObjIntConsumer;
 
 /**
- * The gradients of a model, packed into buckets. The averages of full buckets overlap with the
- * backward pass: write or enqueue each {@link #gradient}, call {@link #ready}, in any order, and at
- * the end of the step {@link #finish}.
+ * The gradients of a model, in buckets. The averages of full buckets overlap with the backward
+ * pass: write or enqueue each {@link #gradient}, call {@link #ready}, in any order, and at the end
+ * of the step {@link #finish}.
  *
  * <p>Gradients are views into the buckets, so nothing is copied. When a bucket's last gradient is
  * ready, its average starts as soon as the averages of all buckets before it have started, so in

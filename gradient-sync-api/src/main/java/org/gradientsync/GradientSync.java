@@ -32,9 +32,10 @@ import org.gradientsync.spi.SyncProvider;
  * }
  * }</pre>
  *
- * <p>{@link #create()} detects how this process was started (under mpirun, or alone) and selects a
- * device and the fastest reducer that every rank can use. All ranks must make the same calls in the
- * same order; see {@link Communicator} for what happens otherwise.
+ * <p>{@link #create()} detects how this process was started (by {@code LocalRanks}, under mpirun,
+ * with torchrun's variables or the settings {@code tcp.*}, or alone) and selects a device and the
+ * fastest reducer that every rank can use. All ranks must make the same calls in the same order;
+ * see {@link Communicator} for what happens otherwise.
  *
  * <p>Several threads may use a sync. Their calls run one after the other, and {@link #close()}
  * waits for a running call.

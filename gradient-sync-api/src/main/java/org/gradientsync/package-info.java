@@ -8,7 +8,7 @@
  * org.gradientsync.Stream} and {@link org.gradientsync.Event} say where its memory is and in which
  * order work is done.
  *
- * <p>Training loops use {@link org.gradientsync.GradientBuckets}: it packs the gradients of a
+ * <p>Training loops use {@link org.gradientsync.GradientBuckets}: it places the gradients of a
  * model's {@link org.gradientsync.Parameter}s into buckets, and averages full ones during the
  * backward pass. {@link org.gradientsync.LossScaler} is for gradients of 16 bits.
  *

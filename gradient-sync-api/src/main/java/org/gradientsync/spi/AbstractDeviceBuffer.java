@@ -125,9 +125,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Makes the elements from here on padding: copies leave them out, and the ranks compare the
-   * number of the others in each call. Elements beyond those that were used before must be zero;
-   * this sets the others to zero when fewer are used.
+   * Makes only the first elements count: copies move these, and the ranks compare their number in
+   * each call. The others are padding and must be zero; this sets those that were used before to
+   * zero.
    *
    * @param elements the number of elements to use, up to {@link #count}
    */

@@ -7,9 +7,9 @@ import org.gradientsync.UnavailableException;
 
 /**
  * A launcher's backend: the ranks of one job, and messages between them. The library implements
- * everything else (communicators, collectives, time-outs, the comparison of calls) on top of it. Of
- * reducers it has none for ranks of several nodes: the backend adds a {@link ReducerProvider},
- * which may create what {@link ReducerParts#overMessages} returns.
+ * everything else (communicators, collectives, time-outs, the comparison of calls) on top of it.
+ * For ranks that cannot share memory the backend adds a {@link ReducerProvider}, which may create
+ * what {@link ReducerParts#overMessages} returns.
  *
  * <p>Thread-safe, unless the backend documents otherwise.
  */

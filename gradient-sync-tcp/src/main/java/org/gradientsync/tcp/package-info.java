@@ -13,11 +13,15 @@
  * proved nothing are few and short-lived, and no other thread waits for them. What follows is
  * neither encrypted nor signed.
  *
- * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. A message of up to 16
+ * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. A message of up to 64
  * KiB is sent at once with its payload, as long as the peer's window of 1 MiB for early messages
  * has room. Others are announced, and sent in pieces of 1 MiB, straight from memory to memory, once
  * the peer has granted them because it has a receiver. So what comes early takes bounded memory,
  * and a long message holds up no other tag.
+ *
+ * <p><b>The way of a message.</b> An Endpoint has a Peer for each other rank, and each Peer a Link,
+ * which is the connection. A SendMessage goes to its peer's Outbox, which the Link writes; what it
+ * reads, the peer's Inbox gives to the ReceiveMessage with that tag, or keeps.
  *
  * <p><b>Progress.</b> One lock guards all messages of a rank. Whoever starts or tests a message
  * also advances the others; while the program computes, the thread that accepts connections does,

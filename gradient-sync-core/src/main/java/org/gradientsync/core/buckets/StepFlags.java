@@ -15,9 +15,9 @@ import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
 /**
- * What the ranks tell each other with the averages of a step: elements that a rank sets to 1, and
- * whose average times the number of ranks is the number of ranks that did. They are at the end of
- * the last bucket, because all that they say is known when its average starts.
+ * What the ranks tell each other with the averages of a step. Each flag is an element at the end of
+ * the last bucket, 1 or 0 on each rank; its average times the number of ranks is how many have set
+ * it. All flags are known when the average of that bucket starts.
  */
 public final class StepFlags implements AutoCloseable {
   /** The number of flags that do not belong to a parameter. */

@@ -4,7 +4,9 @@
  * <p>A {@link org.gradientsync.core.buckets.BucketsBuilder} lays the parameters out: a {@link
  * org.gradientsync.core.buckets.BucketLayout} decides which gradients share a {@link
  * org.gradientsync.core.buckets.Bucket}, in the reverse of their order. GradientBucketsImpl is what
- * the program holds. {@link org.gradientsync.core.buckets.Readiness} knows which buckets are full.
+ * the program holds. {@link org.gradientsync.core.buckets.Readiness} knows which gradients are
+ * there, and StepState where in a step the program is. StepAverages starts the averages of full
+ * buckets in order, and awaits them.
  *
  * <p>A full bucket goes to the {@link org.gradientsync.core.buckets.CommunicationThread} if the
  * reducer blocks the host, and otherwise to a stream of its own, {@link

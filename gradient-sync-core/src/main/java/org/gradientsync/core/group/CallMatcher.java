@@ -127,7 +127,7 @@ public final class CallMatcher {
   /**
    * Whether nobody has to be waited for.
    *
-   * @param peer the next to wait for otherwise, with which messages that fail are lost
+   * @param peer the rank to name as lost if a message fails here
    */
   private boolean isComplete(Rendezvous rendezvous, int peer) {
     try {

@@ -38,8 +38,9 @@ import org.slf4j.LoggerFactory;
  * Calls}), waits with a deadline ({@link Wait}), liveness ({@link Liveness}), reports ({@link
  * Reports}), and departure notices ({@link DepartureNotices}).
  *
- * <p>Every collective begins with a rendezvous, in which each rank learns the calls of all others.
- * So mismatches are found before any buffer is touched, and a missing rank is identified.
+ * <p>A collective begins with a rendezvous, in which each rank learns the calls of all others,
+ * unless its reducer compares calls on the device. So mismatches are found before any buffer is
+ * touched, and a missing rank is identified.
  *
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
@@ -260,7 +261,7 @@ public final class ProcessGroup implements RankGroup {
     runBody(body, Runnable::run);
   }
 
-  /** Runs what follows a rendezvous. */
+  /** Runs a reducer's part of a call after the rendezvous; what it throws breaks the group. */
   private <C> void runBody(C call, Consumer<C> body) {
     try {
       body.accept(call);

@@ -31,8 +31,8 @@ public interface Rendezvous extends AutoCloseable {
   Message arrival(int peer);
 
   /**
-   * Finishes when this rank has done with another one. When it has done with all, {@link #own} may
-   * be written again.
+   * Finishes when another rank has this rank's record. When all have it, {@link #own} may be
+   * written again.
    */
   Message sent(int peer);
 
@@ -43,8 +43,8 @@ public interface Rendezvous extends AutoCloseable {
   ByteBuffer call(int peer);
 
   /**
-   * Whether this rank has done with all others in the current call, as all {@link #arrival} and
-   * {@link #sent} would say one by one. False if that is not known at once.
+   * Whether {@link #arrival} and {@link #sent} have finished for all ranks. False if that is not
+   * known at once.
    */
   default boolean isComplete() {
     return false;

@@ -20,7 +20,7 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
 
-/** What was chosen for a sync, and what its buckets see of it. */
+/** The fields of a sync, the methods that only read them, and those for its buckets. */
 abstract class ChosenSync extends GradientSync implements BucketSync {
   final Selection.Choice choice;
   final Observer observer;

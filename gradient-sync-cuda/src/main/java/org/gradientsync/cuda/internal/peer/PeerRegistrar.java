@@ -106,7 +106,10 @@ final class PeerRegistrar implements AutoCloseable {
     return isOneSided(kind) ? oneSided : collectives;
   }
 
-  /** What a call is registered under: its buffer, if all calls of it share a registration. */
+  /**
+   * What a call is registered under. All-reduces and broadcasts of a buffer share a registration;
+   * other collectives have one for each call.
+   */
   private CollectiveCall key(CollectiveCall call) {
     return isInPlace(call.kind())
         ? lookup.set(Kind.ALL_REDUCE, call.in(), call.in(), null, RankGroup.NO_RANK)

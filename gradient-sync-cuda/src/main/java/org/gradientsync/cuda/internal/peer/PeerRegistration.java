@@ -24,8 +24,8 @@ final class PeerRegistration {
   final boolean overlapped;
 
   /**
-   * The address of each rank's elements here; 0 for other ranks if they are not mapped. Of several
-   * buffers the parts have them.
+   * The address of each rank's elements here; 0 for other ranks if they are not mapped, and for all
+   * if there are {@link #parts}, which have them.
    */
   final long[] addresses;
 
