@@ -34,7 +34,7 @@ public final class Arrivals implements AutoCloseable {
     this.calls = calls;
     pairs = new Pairs(ranks.size());
     notices = new ArrivalNotices(transport, id, liveness);
-    rendezvous = NodesRendezvous.ofLeaders(transport, notices, false);
+    rendezvous = MessageRendezvous.withoutSharedMemory(transport, notices, false);
   }
 
   public ArrivalNotices notices() {
@@ -63,7 +63,7 @@ public final class Arrivals implements AutoCloseable {
 
   /** Lets small contributions travel with the calls after this one, on every rank. */
   public void carryContributions() {
-    useRendezvous(NodesRendezvous.ofLeaders(transport, notices, true));
+    useRendezvous(MessageRendezvous.withoutSharedMemory(transport, notices, true));
   }
 
   /** Uses another rendezvous after this call, on every rank. It is closed with this. */
@@ -78,8 +78,8 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** The rendezvous by messages, or null if the ranks meet in shared memory alone. */
-  public NodesRendezvous overNodes() {
-    return rendezvous instanceof NodesRendezvous nodes ? nodes : null;
+  public MessageRendezvous byMessages() {
+    return rendezvous instanceof MessageRendezvous nodes ? nodes : null;
   }
 
   /**

@@ -10,7 +10,7 @@ import java.util.List;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.rendezvous.NodeMemory;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Transport;
@@ -50,11 +50,11 @@ class KeptForEachRankTest {
     long before = used();
     ProcessGroup group = ProcessGroup.world(new Silent(ranks));
     long first = used();
-    NodesRendezvous rendezvous =
-        new NodesRendezvous(
+    MessageRendezvous rendezvous =
+        new MessageRendezvous(
             group.messages(),
             new NodeLayout(group.ranks()),
-            NodeMemory.ofOne(NodesRendezvous.bytes(0, 1, ranks, true), new SharedFiles()),
+            NodeMemory.ofOne(MessageRendezvous.bytes(0, 1, ranks, true), new SharedFiles()),
             group.arrivals().notices(),
             true);
     long second = used();

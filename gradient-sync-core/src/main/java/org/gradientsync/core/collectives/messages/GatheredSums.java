@@ -7,7 +7,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.spi.Resources;
 
@@ -16,7 +16,7 @@ import org.gradientsync.spi.Resources;
  * the rendezvous. Every rank adds them itself, in rank order, so no message follows.
  */
 public final class GatheredSums implements Rendezvous.Payload, AutoCloseable {
-  private final NodesRendezvous rendezvous;
+  private final MessageRendezvous rendezvous;
   private final HostDevice device;
   private final int rank;
   private final int size;
@@ -25,14 +25,14 @@ public final class GatheredSums implements Rendezvous.Payload, AutoCloseable {
   private HostBuffer own; // the buffer of the current call
   private HostBuffer[][] all; // of its type
 
-  GatheredSums(NodesRendezvous rendezvous, HostDevice device, int rank, int size) {
+  GatheredSums(MessageRendezvous rendezvous, HostDevice device, int rank, int size) {
     this.rendezvous = rendezvous;
     this.device = device;
     this.rank = rank;
     this.size = size;
   }
 
-  NodesRendezvous rendezvous() {
+  MessageRendezvous rendezvous() {
     return rendezvous;
   }
 

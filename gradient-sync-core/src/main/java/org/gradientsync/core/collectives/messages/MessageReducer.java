@@ -11,7 +11,7 @@ import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
@@ -90,7 +90,7 @@ public final class MessageReducer implements Reducer {
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
     synchronized (group) {
-      NodesRendezvous nodes = group.arrivals().overNodes();
+      MessageRendezvous nodes = group.arrivals().byMessages();
       boolean carries = nodes != null && nodes.calls().carries();
       if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
@@ -105,7 +105,7 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private void allReduce(Origin origin, CollectiveCall call, NodesRendezvous nodes) {
+  private void allReduce(Origin origin, CollectiveCall call, MessageRendezvous nodes) {
     boolean canSum = nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
     if (canSum && sums(nodes).fits(call.in())) {
       summed.begin(call.in(), call.op());
@@ -119,12 +119,12 @@ public final class MessageReducer implements Reducer {
   }
 
   /** Whether the inputs travel with the calls; the same on all ranks whose calls match. */
-  private boolean isCarried(CollectiveCall call, NodesRendezvous nodes) {
+  private boolean isCarried(CollectiveCall call, MessageRendezvous nodes) {
     long bytes = CarriedTransfer.bytes(call, group.size());
     return bytes > 0 && bytes <= nodes.calls().payloadBytes();
   }
 
-  private CarriedTransfer carried(CollectiveCall call, NodesRendezvous nodes) {
+  private CarriedTransfer carried(CollectiveCall call, MessageRendezvous nodes) {
     CarriedTransfer plan = carried.get(call);
     if (plan == null) {
       plan =
@@ -136,7 +136,7 @@ public final class MessageReducer implements Reducer {
   }
 
   private void runCarried(CollectiveCall call) {
-    NodesRendezvous nodes = group.arrivals().overNodes();
+    MessageRendezvous nodes = group.arrivals().byMessages();
     CarriedTransfer plan = carried(call, nodes);
     if (nodes.haveAllCarried(plan.bytes())) {
       plan.run(nodes.slot(), call.op());
@@ -180,7 +180,7 @@ public final class MessageReducer implements Reducer {
   }
 
   /** For small buffers. */
-  private GatheredSums gathered(NodesRendezvous nodes) {
+  private GatheredSums gathered(MessageRendezvous nodes) {
     if (gathered == null || gathered.rendezvous() != nodes) {
       Resources.closeAll(gathered);
       gathered = new GatheredSums(nodes, (HostDevice) device, group.rank(), group.size());
@@ -189,7 +189,7 @@ public final class MessageReducer implements Reducer {
   }
 
   /** For small buffers whose sums may be in any order. */
-  private NodeSums sums(NodesRendezvous nodes) {
+  private NodeSums sums(MessageRendezvous nodes) {
     if (summed == null || summed.rendezvous() != nodes) {
       Resources.closeAll(summed);
       summed = new NodeSums(nodes, (HostDevice) device, group.size());

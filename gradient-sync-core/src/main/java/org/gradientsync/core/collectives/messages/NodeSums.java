@@ -11,7 +11,7 @@ import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.LeaderRounds;
 import org.gradientsync.core.rendezvous.LeaderSums;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.SumTree;
 import org.gradientsync.spi.Resources;
@@ -23,7 +23,7 @@ import org.gradientsync.spi.Resources;
  * message follows.
  */
 final class NodeSums implements LeaderSums, AutoCloseable {
-  private final NodesRendezvous rendezvous;
+  private final MessageRendezvous rendezvous;
   private final HostDevice device;
   private final int local; // this rank's number on its node
   private final int size;
@@ -70,7 +70,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
   /**
    * @param size the number of ranks
    */
-  NodeSums(NodesRendezvous rendezvous, HostDevice device, int size) {
+  NodeSums(MessageRendezvous rendezvous, HostDevice device, int size) {
     this.rendezvous = rendezvous;
     this.device = device;
     local = rendezvous.localRank();
@@ -79,7 +79,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     memory = tree == null ? null : HostBuffers.allocate(at(tree.slots()));
   }
 
-  NodesRendezvous rendezvous() {
+  MessageRendezvous rendezvous() {
     return rendezvous;
   }
 

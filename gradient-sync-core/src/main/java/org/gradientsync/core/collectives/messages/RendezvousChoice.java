@@ -11,7 +11,7 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.rendezvous.NodeMemory;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
  * memory: a few loads and stores instead of messages. On several nodes, one rank of each exchanges
- * messages for all ({@link NodesRendezvous}). Where memory cannot be shared, each rank does so for
+ * messages for all ({@link MessageRendezvous}). Where memory cannot be shared, each rank does so for
  * itself. Small gradients travel with these messages.
  */
 public final class RendezvousChoice {
@@ -81,12 +81,12 @@ public final class RendezvousChoice {
    * @param sums whether sums may travel with the calls; the same on all ranks
    * @throws UnavailableException on all ranks if one of them fails
    */
-  public static NodesRendezvous useNodes(
+  public static MessageRendezvous useNodes(
       ProcessGroup group, Communicator communicator, SharedFiles files, boolean sums) {
     NodeLayout layout = new NodeLayout(group.ranks());
     NodeMemory memory = share(layout, communicator, files, sums);
-    NodesRendezvous rendezvous =
-        new NodesRendezvous(group.messages(), layout, memory, group.arrivals().notices(), sums);
+    MessageRendezvous rendezvous =
+        new MessageRendezvous(group.messages(), layout, memory, group.arrivals().notices(), sums);
     group.arrivals().useRendezvous(rendezvous);
     return rendezvous;
   }
@@ -95,7 +95,7 @@ public final class RendezvousChoice {
       NodeLayout layout, Communicator communicator, SharedFiles files, boolean sums) {
     int size = communicator.size();
     int nodeSize = layout.ranksOf(layout.node()).size();
-    IntUnaryOperator bytes = rank -> NodesRendezvous.bytes(rank, nodeSize, size, sums);
+    IntUnaryOperator bytes = rank -> MessageRendezvous.bytes(rank, nodeSize, size, sums);
     if (layout.most() == 1) {
       return NodeMemory.ofOne(bytes.applyAsInt(0), files);
     }

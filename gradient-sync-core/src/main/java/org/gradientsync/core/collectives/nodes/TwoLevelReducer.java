@@ -22,7 +22,7 @@ import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.rendezvous.NodeMemory;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
@@ -43,7 +43,7 @@ import org.gradientsync.spi.Unclosed;
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final String name;
   private final ProcessGroup group;
-  private final NodesRendezvous rendezvous;
+  private final MessageRendezvous rendezvous;
   private final HostDevice device;
   private final NodeLayout layout;
   private final int carriers; // of each node
@@ -62,7 +62,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   TwoLevelReducer(
       String name,
       ProcessGroup group,
-      NodesRendezvous rendezvous,
+      MessageRendezvous rendezvous,
       HostDevice device,
       NodeLayout layout,
       NodeMemory node,

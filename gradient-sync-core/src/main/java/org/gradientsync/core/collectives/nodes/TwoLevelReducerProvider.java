@@ -6,7 +6,7 @@ import org.gradientsync.core.collectives.messages.RendezvousChoice;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.NodesRendezvous;
+import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.spi.Availability;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.ReducerProvider;
@@ -62,7 +62,7 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
-    NodesRendezvous rendezvous =
+    MessageRendezvous rendezvous =
         RendezvousChoice.useNodes(
             group, context.communicator(), device.share(), context.order() == SumOrder.ANY);
     return new TwoLevelReducer(

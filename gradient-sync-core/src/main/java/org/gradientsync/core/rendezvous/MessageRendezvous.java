@@ -28,7 +28,7 @@ import org.gradientsync.spi.Resources;
  * have waited for long tell each other who has arrived ({@link ArrivalNotices}). Then exactly the
  * missing ranks are those that are neither gathered nor heard of.
  */
-public final class NodesRendezvous implements Rendezvous {
+public final class MessageRendezvous implements Rendezvous {
   /** Polls before the first look at the clock: most waits are shorter. */
   private static final int POLLS = 64;
 
@@ -65,7 +65,7 @@ public final class NodesRendezvous implements Rendezvous {
    * @param notices of the group; closed by their owner
    * @param sums whether sums may travel with the calls; the same on all ranks
    */
-  public NodesRendezvous(
+  public MessageRendezvous(
       GroupTransport group,
       NodeLayout layout,
       NodeMemory memory,
@@ -74,7 +74,7 @@ public final class NodesRendezvous implements Rendezvous {
     this(group, layout, memory, notices, GatheredCalls.payloadBytes(group.size()), sums);
   }
 
-  private NodesRendezvous(
+  private MessageRendezvous(
       GroupTransport group,
       NodeLayout layout,
       NodeMemory memory,
@@ -106,11 +106,11 @@ public final class NodesRendezvous implements Rendezvous {
   }
 
   /** Each rank is its own leader, so it needs no shared memory. */
-  static NodesRendezvous ofLeaders(GroupTransport group, ArrivalNotices notices, boolean carries) {
+  static MessageRendezvous withoutSharedMemory(GroupTransport group, ArrivalNotices notices, boolean carries) {
     int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
     int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload, 0);
     NodeLayout layout = NodeLayout.ofSingles(group.ranks());
-    return new NodesRendezvous(
+    return new MessageRendezvous(
         group, layout, NodeMemory.ofOne(bytes, null), notices, payload, false);
   }
 

@@ -45,7 +45,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * of a single node share no memory.
  */
 @Timeout(120)
-class NodesRendezvousTest {
+class MessageRendezvousTest {
   private static final Settings NONE = new Settings(Map.of());
   private static final Settings MESSAGES = new Settings(Map.of("dev.rendezvous", "messages"));
   private static final int CALLS = 10;
