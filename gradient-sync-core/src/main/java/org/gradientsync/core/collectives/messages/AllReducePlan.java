@@ -62,7 +62,7 @@ public final class AllReducePlan implements Plan {
       if (ownLength > 0) {
         contributions[chunk] = new DeviceBuffer[size];
         contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
-        ownView = RunMessages.view(contributions[chunk][rank]);
+        ownView = BufferMessages.view(contributions[chunk][rank]);
       }
       for (int peer = 0; peer < size; peer++) {
         if (peer == rank) {
@@ -73,10 +73,10 @@ public final class AllReducePlan implements Plan {
           DeviceBuffer room = scratch.slice(slot, ownLength);
           contributions[chunk][peer] = room;
           scatterReceives[chunk][peer] =
-              RunMessages.message(
-                  group.messages(), room, RunMessages.view(room), peer, Channel.SCATTER, false);
+              BufferMessages.message(
+                  group.messages(), room, BufferMessages.view(room), peer, Channel.SCATTER, false);
           gatherSends[chunk][peer] =
-              RunMessages.message(
+              BufferMessages.message(
                   group.messages(),
                   contributions[chunk][rank],
                   ownView,
@@ -87,11 +87,11 @@ public final class AllReducePlan implements Plan {
         long length = shards.length(peer, chunk);
         if (length > 0) {
           DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
-          ByteBuffer view = RunMessages.view(piece);
+          ByteBuffer view = BufferMessages.view(piece);
           scatterSends[chunk][peer] =
-              RunMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
+              BufferMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
           gatherReceives[chunk][peer] =
-              RunMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
+              BufferMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
         }
       }
     }
@@ -101,8 +101,8 @@ public final class AllReducePlan implements Plan {
   public void run(CollectiveCall call) {
     device.await(call.in());
     for (int chunk = 0; chunk < chunks; chunk++) {
-      RunMessages.start(scatterReceives[chunk]);
-      RunMessages.start(scatterSends[chunk]);
+      BufferMessages.start(scatterReceives[chunk]);
+      BufferMessages.start(scatterSends[chunk]);
       if (chunk > 0) {
         reduceAndReturn(chunk - 1, call.op());
       }
@@ -111,21 +111,21 @@ public final class AllReducePlan implements Plan {
       reduceAndReturn(chunks - 1, call.op());
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
-      RunMessages.await(group, gatherReceives[chunk]);
-      RunMessages.await(group, gatherSends[chunk]);
+      BufferMessages.await(group, gatherReceives[chunk]);
+      BufferMessages.await(group, gatherSends[chunk]);
     }
   }
 
   private void reduceAndReturn(int chunk, ReduceOp op) {
-    RunMessages.await(group, scatterReceives[chunk]);
+    BufferMessages.await(group, scatterReceives[chunk]);
     DeviceBuffer[] sources = contributions[chunk];
     if (sources != null) {
       device.reduce(sources, sources[group.rank()], op);
       device.await(sources[group.rank()]);
     }
-    RunMessages.await(group, scatterSends[chunk]); // before the results overwrite their memory
-    RunMessages.start(gatherReceives[chunk]);
-    RunMessages.start(gatherSends[chunk]);
+    BufferMessages.await(group, scatterSends[chunk]); // before the results overwrite their memory
+    BufferMessages.start(gatherReceives[chunk]);
+    BufferMessages.start(gatherSends[chunk]);
   }
 
   @Override

@@ -84,15 +84,15 @@ final class BroadcastPlan implements Plan {
   }
 
   private void prepare(DeviceBuffer piece) {
-    ByteBuffer view = RunMessages.view(piece);
+    ByteBuffer view = BufferMessages.view(piece);
     if (source != group.rank()) {
-      receives.add(RunMessages.message(group.messages(), piece, view, source, Channel.DATA, false));
+      receives.add(BufferMessages.message(group.messages(), piece, view, source, Channel.DATA, false));
     }
     Message[] outgoing = new Message[targets.length];
     sends.add(outgoing);
     for (int i = 0; i < targets.length; i++) {
       outgoing[i] =
-          RunMessages.message(group.messages(), piece, view, targets[i], Channel.DATA, true);
+          BufferMessages.message(group.messages(), piece, view, targets[i], Channel.DATA, true);
     }
   }
 
@@ -106,7 +106,7 @@ final class BroadcastPlan implements Plan {
       if (!receives.isEmpty()) {
         group.await(receives.get(piece), source);
       }
-      RunMessages.start(sends.get(piece));
+      BufferMessages.start(sends.get(piece));
     }
     for (int piece = 0; piece < sends.size(); piece++) {
       for (int i = 0; i < targets.length; i++) {

@@ -107,8 +107,8 @@ final class ReduceScatterPlan implements Plan {
   }
 
   private Message message(DeviceBuffer piece, int peer, int channel, boolean isSend) {
-    return RunMessages.message(
-        group.messages(), piece, RunMessages.view(piece), peer, channel, isSend);
+    return BufferMessages.message(
+        group.messages(), piece, BufferMessages.view(piece), peer, channel, isSend);
   }
 
   @Override
@@ -119,8 +119,8 @@ final class ReduceScatterPlan implements Plan {
       device.await(call.out());
     }
     for (int chunk = 0; chunk < chunks; chunk++) {
-      RunMessages.start(receives[chunk]);
-      RunMessages.start(sends[chunk]);
+      BufferMessages.start(receives[chunk]);
+      BufferMessages.start(sends[chunk]);
       if (chunk > 0) {
         reduce(chunk - 1, op);
       }
@@ -129,21 +129,21 @@ final class ReduceScatterPlan implements Plan {
       reduce(chunks - 1, op);
     }
     for (int chunk = Math.max(0, chunks - DEPTH); chunk < chunks; chunk++) {
-      RunMessages.await(group, results[chunk]);
+      BufferMessages.await(group, results[chunk]);
     }
   }
 
   private void reduce(int chunk, ReduceOp op) {
-    RunMessages.await(group, receives[chunk]);
-    RunMessages.await(group, sends[chunk]); // the root's elements, before results overwrite them
+    BufferMessages.await(group, receives[chunk]);
+    BufferMessages.await(group, sends[chunk]); // the root's elements, before results overwrite them
     if (chunk >= DEPTH) {
-      RunMessages.await(group, results[chunk - DEPTH]); // which used this slot
+      BufferMessages.await(group, results[chunk - DEPTH]); // which used this slot
     }
     if (contributions[chunk] != null) {
       device.reduce(contributions[chunk], targets[chunk], op);
       device.await(targets[chunk]);
     }
-    RunMessages.start(results[chunk]);
+    BufferMessages.start(results[chunk]);
   }
 
   @Override

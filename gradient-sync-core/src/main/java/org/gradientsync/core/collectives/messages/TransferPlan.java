@@ -113,8 +113,8 @@ final class TransferPlan implements Plan {
   }
 
   private Message message(DeviceBuffer piece, int peer, int channel, boolean sends) {
-    return RunMessages.message(
-        group.messages(), piece, RunMessages.view(piece), peer, channel, sends);
+    return BufferMessages.message(
+        group.messages(), piece, BufferMessages.view(piece), peer, channel, sends);
   }
 
   @Override
@@ -146,14 +146,14 @@ final class TransferPlan implements Plan {
 
   /** Starts the messages of a piece. */
   void start(int piece) {
-    RunMessages.start(receives.get(piece));
-    RunMessages.start(sends.get(piece));
+    BufferMessages.start(receives.get(piece));
+    BufferMessages.start(sends.get(piece));
   }
 
   /** Waits for the messages of a piece. */
   void await(int piece) {
-    RunMessages.await(group, receives.get(piece));
-    RunMessages.await(group, sends.get(piece));
+    BufferMessages.await(group, receives.get(piece));
+    BufferMessages.await(group, sends.get(piece));
   }
 
   @Override

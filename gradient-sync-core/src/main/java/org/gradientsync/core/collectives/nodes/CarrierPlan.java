@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.messages.RunMessages;
+import org.gradientsync.core.collectives.messages.BufferMessages;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
 import org.gradientsync.core.collectives.shared.NodeMates;
@@ -100,7 +100,7 @@ abstract class CarrierPlan implements Message {
       return null;
     }
     Message message =
-        RunMessages.message(group.messages(), run, RunMessages.view(run), peer, channel, sends);
+        BufferMessages.message(group.messages(), run, BufferMessages.view(run), peer, channel, sends);
     messages.add(message);
     return message;
   }

@@ -13,8 +13,8 @@ import org.gradientsync.spi.Message;
  * Messages for runs of a device buffer's elements. If a run is not contiguous (at the border of two
  * segments of a host buffer beyond 1 GiB), its message goes through a bounce buffer.
  */
-public final class RunMessages {
-  private RunMessages() {}
+public final class BufferMessages {
+  private BufferMessages() {}
 
   /** The memory of a run, which its messages may share; null if it is not contiguous. */
   public static ByteBuffer view(DeviceBuffer run) {
