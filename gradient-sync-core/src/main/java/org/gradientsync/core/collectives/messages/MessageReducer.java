@@ -50,7 +50,7 @@ public final class MessageReducer implements Reducer {
   private final Consumer<CollectiveCall> takeSums = this::takeSums;
   private final Consumer<CollectiveCall> runCarried = this::runCarried;
   private final List<TransferPlan> moves = new ArrayList<>(); // of the last round of messages
-  private GatheredSums gathered; // null until needed
+  private CarriedAllReduce gathered; // null until needed
   private NodeSums summed; // null until needed
 
   /**
@@ -180,10 +180,10 @@ public final class MessageReducer implements Reducer {
   }
 
   /** For small buffers. */
-  private GatheredSums gathered(MessageRendezvous nodes) {
+  private CarriedAllReduce gathered(MessageRendezvous nodes) {
     if (gathered == null || gathered.rendezvous() != nodes) {
       Resources.closeAll(gathered);
-      gathered = new GatheredSums(nodes, (HostDevice) device, group.rank(), group.size());
+      gathered = new CarriedAllReduce(nodes, (HostDevice) device, group.rank(), group.size());
     }
     return gathered;
   }

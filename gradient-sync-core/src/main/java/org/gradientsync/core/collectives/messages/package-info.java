@@ -9,7 +9,7 @@
  * org.gradientsync.core.collectives.messages.TransferPlan} for what only moves. {@link
  * org.gradientsync.core.collectives.messages.Shards} says which elements a rank owns, {@link
  * org.gradientsync.core.collectives.messages.BufferMessages} makes messages of runs of elements. On
- * several nodes, {@link org.gradientsync.core.collectives.messages.GatheredSums} adds small
+ * several nodes, {@link org.gradientsync.core.collectives.messages.CarriedAllReduce} adds small
  * contributions that travel with the calls themselves, and {@link
  * org.gradientsync.core.collectives.messages.NodeSums} sums of them that do so in any order; {@link
  * org.gradientsync.core.collectives.messages.CarriedTransfer} does other small collectives, by the

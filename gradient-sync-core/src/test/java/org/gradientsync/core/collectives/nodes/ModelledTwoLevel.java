@@ -2,7 +2,7 @@ package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.collectives.messages.GatheredSums;
+import org.gradientsync.core.collectives.messages.CarriedAllReduce;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.rendezvous.LeaderRounds;
@@ -65,7 +65,7 @@ final class ModelledTwoLevel {
     };
   }
 
-  /** With contributions that travel with the calls. See {@link GatheredSums}. */
+  /** With contributions that travel with the calls. See {@link CarriedAllReduce}. */
   static Modelled withCalls(ModelledMachine machine, int nodes, long count) {
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.RANKS);
     int bytes = (int) (count * ELEMENT);

@@ -15,7 +15,7 @@ import org.gradientsync.spi.Resources;
  * All-reduces over several nodes that are so small that all contributions travel with the calls of
  * the rendezvous. Every rank adds them itself, in rank order, so no message follows.
  */
-public final class GatheredSums implements Rendezvous.Payload, AutoCloseable {
+public final class CarriedAllReduce implements Rendezvous.Payload, AutoCloseable {
   private final MessageRendezvous rendezvous;
   private final HostDevice device;
   private final int rank;
@@ -25,7 +25,7 @@ public final class GatheredSums implements Rendezvous.Payload, AutoCloseable {
   private HostBuffer own; // the buffer of the current call
   private HostBuffer[][] all; // of its type
 
-  GatheredSums(MessageRendezvous rendezvous, HostDevice device, int rank, int size) {
+  CarriedAllReduce(MessageRendezvous rendezvous, HostDevice device, int rank, int size) {
     this.rendezvous = rendezvous;
     this.device = device;
     this.rank = rank;
