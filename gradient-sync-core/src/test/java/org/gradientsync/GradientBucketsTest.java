@@ -320,7 +320,7 @@ class GradientBucketsTest {
             (proxy, method, arguments) -> {
               if (method.getName().equals("prepare")) {
                 prepared.add(((CollectiveCall) arguments[0]).copy());
-              } else if (method.getName().equals("runInOrder")) {
+              } else if (method.getName().equals("runInTurn")) {
                 made.add(((CollectiveCall) arguments[0]).copy());
               }
               return method.invoke(sync, arguments);

@@ -109,7 +109,7 @@ public final class Bucket implements AutoCloseable {
       hooked.average();
     } else if (averaged.count() > 0) { // true on all ranks or on none
       if (shard == null) {
-        sync.runInOrder(reduction);
+        sync.runInTurn(reduction);
       } else {
         shard.reduce(sync);
       }

@@ -97,7 +97,7 @@ final class BucketShard implements AutoCloseable {
 
   /** Averages the gradients; this rank gets its block of them. On the communication stream. */
   void reduce(BucketSync sync) {
-    sync.runInOrder(reduction);
+    sync.runInTurn(reduction);
   }
 
   /** Marks that the update of this rank's weights is enqueued on the compute stream. */
@@ -108,7 +108,7 @@ final class BucketShard implements AutoCloseable {
   private void gather(BucketSync sync, Stream communication) {
     communication.waitFor(afterUpdate);
     if (gathered.count() > 0) { // true on all ranks or on none
-      sync.runInOrder(weightGather);
+      sync.runInTurn(weightGather);
     }
     afterGather.record(communication);
   }

@@ -43,7 +43,7 @@ public interface BucketSync {
   void prepare(CollectiveCall call);
 
   /** Makes a call at once: the caller keeps the order of calls. */
-  void runInOrder(CollectiveCall call);
+  void runInTurn(CollectiveCall call);
 
   /** Makes a sync of a part of the ranks. Collective. */
   GradientSync split(int color, int key);

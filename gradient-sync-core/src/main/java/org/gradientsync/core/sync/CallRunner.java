@@ -171,7 +171,7 @@ final class CallRunner implements AutoCloseable {
   }
 
   /** Runs a call of buckets, which observe it themselves. */
-  void runInOrder(CollectiveCall asked) {
+  void runInTurn(CollectiveCall asked) {
     CollectiveCall given = intercepted(asked);
     if (given != null) {
       synchronized (group) {

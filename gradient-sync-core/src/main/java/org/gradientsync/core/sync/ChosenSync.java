@@ -138,7 +138,7 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
   }
 
   @Override
-  public void runInOrder(CollectiveCall call) {
-    runner.runInOrder(call);
+  public void runInTurn(CollectiveCall call) {
+    runner.runInTurn(call);
   }
 }
