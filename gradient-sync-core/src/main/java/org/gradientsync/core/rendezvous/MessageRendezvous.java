@@ -106,7 +106,8 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   /** Each rank is its own leader, so it needs no shared memory. */
-  static MessageRendezvous withoutSharedMemory(GroupTransport group, ArrivalNotices notices, boolean carries) {
+  static MessageRendezvous withoutSharedMemory(
+      GroupTransport group, ArrivalNotices notices, boolean carries) {
     int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
     int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload, 0);
     NodeLayout layout = NodeLayout.ofSingles(group.ranks());

@@ -9,8 +9,8 @@
  *
  * <p>{@link org.gradientsync.core.rendezvous.Arrivals} has the group's {@link
  * org.gradientsync.core.rendezvous.Rendezvous} and knows who is missing. There are two: {@link
- * org.gradientsync.core.rendezvous.MessageRendezvous} by messages, with which each group begins, and
- * {@link org.gradientsync.core.rendezvous.SharedMemoryRendezvous} in the {@link
+ * org.gradientsync.core.rendezvous.MessageRendezvous} by messages, with which each group begins,
+ * and {@link org.gradientsync.core.rendezvous.SharedMemoryRendezvous} in the {@link
  * org.gradientsync.core.rendezvous.NodeMemory} of one node, which a reducer chooses. By messages,
  * the first rank of each node exchanges {@link org.gradientsync.core.rendezvous.GatheredCalls} with
  * the others in {@link org.gradientsync.core.rendezvous.LeaderRounds} of a {@link

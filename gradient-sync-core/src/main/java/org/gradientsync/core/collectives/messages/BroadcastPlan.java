@@ -86,7 +86,8 @@ final class BroadcastPlan implements Plan {
   private void prepare(DeviceBuffer piece) {
     ByteBuffer view = BufferMessages.view(piece);
     if (source != group.rank()) {
-      receives.add(BufferMessages.message(group.messages(), piece, view, source, Channel.DATA, false));
+      receives.add(
+          BufferMessages.message(group.messages(), piece, view, source, Channel.DATA, false));
     }
     Message[] outgoing = new Message[targets.length];
     sends.add(outgoing);

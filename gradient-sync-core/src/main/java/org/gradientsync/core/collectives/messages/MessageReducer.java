@@ -90,14 +90,14 @@ public final class MessageReducer implements Reducer {
   /** As above, for the communicator, whose calls have other names. */
   void run(Origin origin, CollectiveCall call) {
     synchronized (group) {
-      MessageRendezvous nodes = group.arrivals().byMessages();
-      boolean carries = nodes != null && nodes.calls().carries();
+      MessageRendezvous rendezvous = group.arrivals().byMessages();
+      boolean carries = rendezvous != null && rendezvous.calls().carries();
       if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
       } else if (call.kind() == Kind.ALL_REDUCE) {
-        allReduce(origin, call, nodes);
-      } else if (origin == Origin.SYNC && isCarried(call, nodes)) {
-        nodes.carry(carried(call, nodes));
+        allReduce(origin, call, rendezvous);
+      } else if (origin == Origin.SYNC && isCarried(call, rendezvous)) {
+        rendezvous.carry(carried(call, rendezvous));
         group.run(origin, call, runCarried);
       } else {
         group.run(origin, call, move);
@@ -105,12 +105,12 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private void allReduce(Origin origin, CollectiveCall call, MessageRendezvous nodes) {
-    boolean canSum = nodes.calls().nodeSize() > 0 && origin == Origin.SYNC;
-    if (canSum && sums(nodes).fits(call.in())) {
+  private void allReduce(Origin origin, CollectiveCall call, MessageRendezvous rendezvous) {
+    boolean canSum = rendezvous.calls().nodeSize() > 0 && origin == Origin.SYNC;
+    if (canSum && sums(rendezvous).fits(call.in())) {
       summed.begin(call.in(), call.op());
       group.run(origin, call, takeSums);
-    } else if (gathered(nodes).fits(call.in())) {
+    } else if (gathered(rendezvous).fits(call.in())) {
       gathered.begin(call.in());
       group.run(origin, call, addGathered);
     } else {
@@ -119,27 +119,27 @@ public final class MessageReducer implements Reducer {
   }
 
   /** Whether the inputs travel with the calls; the same on all ranks whose calls match. */
-  private boolean isCarried(CollectiveCall call, MessageRendezvous nodes) {
+  private boolean isCarried(CollectiveCall call, MessageRendezvous rendezvous) {
     long bytes = CarriedTransfer.bytes(call, group.size());
-    return bytes > 0 && bytes <= nodes.calls().payloadBytes();
+    return bytes > 0 && bytes <= rendezvous.calls().payloadBytes();
   }
 
-  private CarriedTransfer carried(CollectiveCall call, MessageRendezvous nodes) {
+  private CarriedTransfer carried(CollectiveCall call, MessageRendezvous rendezvous) {
     CarriedTransfer plan = carried.get(call);
     if (plan == null) {
       plan =
           new CarriedTransfer(
-              (HostDevice) device, nodes.calls()::payload, call, group.rank(), group.size());
+              (HostDevice) device, rendezvous.calls()::payload, call, group.rank(), group.size());
       carried.put(call, plan);
     }
     return plan;
   }
 
   private void runCarried(CollectiveCall call) {
-    MessageRendezvous nodes = group.arrivals().byMessages();
-    CarriedTransfer plan = carried(call, nodes);
-    if (nodes.haveAllCarried(plan.bytes())) {
-      plan.run(nodes.slot(), call.op());
+    MessageRendezvous rendezvous = group.arrivals().byMessages();
+    CarriedTransfer plan = carried(call, rendezvous);
+    if (rendezvous.haveAllCarried(plan.bytes())) {
+      plan.run(rendezvous.slot(), call.op());
     } else {
       move(call);
     }
@@ -180,19 +180,19 @@ public final class MessageReducer implements Reducer {
   }
 
   /** For small buffers. */
-  private CarriedAllReduce gathered(MessageRendezvous nodes) {
-    if (gathered == null || gathered.rendezvous() != nodes) {
+  private CarriedAllReduce gathered(MessageRendezvous rendezvous) {
+    if (gathered == null || gathered.rendezvous() != rendezvous) {
       Resources.closeAll(gathered);
-      gathered = new CarriedAllReduce(nodes, (HostDevice) device, group.rank(), group.size());
+      gathered = new CarriedAllReduce(rendezvous, (HostDevice) device, group.rank(), group.size());
     }
     return gathered;
   }
 
   /** For small buffers whose sums may be in any order. */
-  private NodeSums sums(MessageRendezvous nodes) {
-    if (summed == null || summed.rendezvous() != nodes) {
+  private NodeSums sums(MessageRendezvous rendezvous) {
+    if (summed == null || summed.rendezvous() != rendezvous) {
       Resources.closeAll(summed);
-      summed = new NodeSums(nodes, (HostDevice) device, group.size());
+      summed = new NodeSums(rendezvous, (HostDevice) device, group.size());
     }
     return summed;
   }

@@ -10,8 +10,8 @@ import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.ranks.NodeLayout;
-import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.MessageRendezvous;
+import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
@@ -21,8 +21,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Chooses the rendezvous of ranks whose gradients travel by messages. Ranks of one node use shared
  * memory: a few loads and stores instead of messages. On several nodes, one rank of each exchanges
- * messages for all ({@link MessageRendezvous}). Where memory cannot be shared, each rank does so for
- * itself. Small gradients travel with these messages.
+ * messages for all ({@link MessageRendezvous}). Where memory cannot be shared, each rank does so
+ * for itself. Small gradients travel with these messages.
  */
 public final class RendezvousChoice {
   private static final Logger log = LoggerFactory.getLogger(RendezvousChoice.class);

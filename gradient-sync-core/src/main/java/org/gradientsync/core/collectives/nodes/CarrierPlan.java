@@ -100,7 +100,8 @@ abstract class CarrierPlan implements Message {
       return null;
     }
     Message message =
-        BufferMessages.message(group.messages(), run, BufferMessages.view(run), peer, channel, sends);
+        BufferMessages.message(
+            group.messages(), run, BufferMessages.view(run), peer, channel, sends);
     messages.add(message);
     return message;
   }
