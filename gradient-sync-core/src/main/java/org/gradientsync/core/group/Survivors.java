@@ -34,9 +34,9 @@ import org.gradientsync.spi.Timeouts;
  *
  * <p>Two-phase commit with a new leader after a loss: D. Skeen, "Nonblocking commit protocols",
  * SIGMOD 1981. It needs that a rank which is taken for lost is: transports know the processes that
- * have died. Between machines a connection that breaks counts as that, so a network that divides
- * them lets both sides go on. Ranks that live and do not come are given up after the time-out, if
- * more of those that may live have come.
+ * have died. Those that may live, because they do not come in time or a network is divided, are
+ * given up only by the larger part of all that may live; of two equal ones by that with the lowest
+ * rank. So no two parts go on.
  */
 final class Survivors {
   private static final int USED_BYTES = ContextIds.LIMIT / Byte.SIZE;
@@ -70,6 +70,7 @@ final class Survivors {
 
   // Of the current agreement.
   private IntPredicate lost;
+  private IntPredicate mayLive; // although lost, perhaps
   private Timeouts timeouts;
   private WaitClock time;
 
@@ -112,6 +113,7 @@ final class Survivors {
           state.requireNotEnding();
           return isLost(group, ranks().worldRank(peer));
         };
+    mayLive = peer -> mayLive(group, ranks().worldRank(peer));
     timeouts = limits;
     time = new WaitClock();
     try {
@@ -136,6 +138,14 @@ final class Survivors {
     return peer == RankMap.NO_RANK
         || group.liveness().isUnreachable(peer)
         || job.liveness().hasLeft(worldRank);
+  }
+
+  /** Whether a rank that the group still had has neither ended nor left, as far as is known. */
+  private boolean mayLive(WatchedGroup group, int worldRank) {
+    int peer = group.ranks().find(worldRank);
+    return peer != RankMap.NO_RANK
+        && group.liveness().mayLive(peer)
+        && !job.liveness().hasLeft(worldRank);
   }
 
   private void look() {
@@ -242,17 +252,18 @@ final class Survivors {
     }
   }
 
-  /** Throws if the ranks that are taken for lost, and may live, are as many as those that come. */
+  /** Throws if those that are taken for lost, and may live, may go on themselves. */
   private void requireMost(BitSet members) {
-    List<Integer> silent = gone.stream().filter(peer -> !lost.test(peer)).boxed().toList();
-    if (!silent.isEmpty() && members.cardinality() <= silent.size()) {
+    List<Integer> silent = gone.stream().filter(mayLive).boxed().toList();
+    int more = members.cardinality() - silent.size();
+    if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
       throw new RankLostException(
-          "timed out: %s did not come to go on together, and most of the ranks that may live have to: came=%s, rank=%s, waited=%s"
+          "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with most ranks goes on, of two equal ones that with the lowest rank"
               .formatted(
                   ranks().names(silent),
-                  members.cardinality(),
+                  ranks().names(members.stream().boxed().toList()),
                   rank(),
-                  Amounts.time(timeouts.timeout())));
+                  Amounts.time(time.look())));
     }
   }
 
