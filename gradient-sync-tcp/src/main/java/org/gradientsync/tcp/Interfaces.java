@@ -7,6 +7,7 @@ import java.net.SocketException;
 import java.net.UnknownHostException;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.gradientsync.UnavailableException;
 
 /** Which of this machine's addresses to use. */
@@ -34,9 +35,11 @@ final class Interfaces {
       }
       InetAddress address = InetAddress.getByName(own.network());
       if (!isHere(address)) {
-        throw none(own, "no interface of this machine has that name or address", null);
+        throw none(own, others(), null);
       }
       return address;
+    } catch (UnknownHostException e) {
+      throw none(own, others(), e);
     } catch (IOException e) {
       throw none(own, e.getMessage(), e);
     }
@@ -51,6 +54,16 @@ final class Interfaces {
             + ": "
             + why,
         cause);
+  }
+
+  private static String others() {
+    try {
+      return NetworkInterface.networkInterfaces()
+          .map(NetworkInterface::getName)
+          .collect(Collectors.joining(", ", "this machine has ", ""));
+    } catch (SocketException e) {
+      return String.valueOf(e.getMessage());
+    }
   }
 
   static boolean isHere(InetAddress address) throws SocketException {

@@ -15,11 +15,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
@@ -172,8 +170,7 @@ final class JobStart {
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
-    String elsewhere =
-        here ? "" : "; " + own.host() + " is no address of this machine, where rank 0 listens";
+    String where = where(server, here);
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -194,16 +191,28 @@ final class JobStart {
             "not all ranks have come to "
                 + own.master()
                 + ": missing="
-                + names(registration.missing())
-                + elsewhere
-                + listener.refusals(own.rank()));
+                + registration.missing()
+                + listener.refusals(own.rank())
+                + where);
       }
     } catch (RuntimeException | Error | InterruptedException e) {
       registration.fail(
+          Registration.GIVEN_UP,
           "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
       refuseForAWhile(job);
       throw e;
     }
+  }
+
+  /** What may keep the others away. */
+  private String where(ServerSocketChannel server, boolean here) throws IOException {
+    if (!here) {
+      return "; " + own.host() + " is no address of this machine, where rank 0 listens";
+    }
+    InetAddress address = ((InetSocketAddress) server.getLocalAddress()).getAddress();
+    String text = address.getHostAddress();
+    String only = address.isLoopbackAddress() ? ", which only this machine reaches" : "";
+    return text.equals(own.host()) ? "" : "; rank 0 listens at " + text + only;
   }
 
   /** Ranks that come late need not wait for their time-out, as long as this process lives. */
@@ -223,12 +232,6 @@ final class JobStart {
             "gradient-sync-tcp-refusing");
     thread.setDaemon(true);
     thread.start();
-  }
-
-  private static String names(List<Integer> ranks) {
-    String names =
-        ranks.stream().limit(8).map(rank -> "rank " + rank).collect(Collectors.joining(", "));
-    return ranks.size() > 8 ? names + " and " + (ranks.size() - 8) + " more" : names;
   }
 
   private InetAddress resolve() throws InterruptedException {
@@ -310,13 +313,16 @@ final class JobStart {
     }
   }
 
-  /** Throws if rank 0 has refused this rank for good. */
+  /** Throws if rank 0 has refused this rank for good, or has given up. */
   private void requireTaken(SocketChannel channel, int status, int length)
       throws IOException, InterruptedException {
-    if (status == Registration.REFUSED && length >= 0 && length <= Registration.MAX_REASON) {
-      byte[] text = read(channel, length);
-      throw new UnavailableException(
-          ShortText.oneLine(new String(text, StandardCharsets.UTF_8)) + ", rank=" + own.rank());
+    boolean givenUp = status == Registration.GIVEN_UP;
+    if ((givenUp || status == Registration.REFUSED)
+        && length >= 0
+        && length <= Registration.MAX_REASON) {
+      String reason = new String(read(channel, length), StandardCharsets.UTF_8);
+      String text = ShortText.oneLine(reason) + ", rank=" + own.rank();
+      throw givenUp ? new RankLostException(text) : new UnavailableException(text);
     }
   }
 
@@ -347,7 +353,8 @@ final class JobStart {
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
-      pause(pause, "rank 0 does not take this rank at " + own.master() + ": " + why);
+      String from = chosen == null ? "" : " from " + chosen.getHostAddress();
+      pause(pause, "rank 0 does not take this rank at " + own.master() + from + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
     }
   }
