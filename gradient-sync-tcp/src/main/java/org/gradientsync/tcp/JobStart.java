@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
@@ -60,16 +61,18 @@ final class JobStart {
   private final WaitClock time = new WaitClock();
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
   private boolean warned;
+  private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
 
   /** The first job of a rank. One that has started lets it in after a step, or never. */
   static JobStart first(Coordinates own, Settings settings) {
     Timeouts usual = settings.timeouts();
-    return new JobStart(
-        own,
-        own.joins() ? new Timeouts(settings.elasticWait(), usual.late(), usual.reports()) : usual,
-        own.joins() ? AgreedSettings.of(settings) : "",
-        null,
-        null);
+    if (!own.joins()) {
+      JobStart first = new JobStart(own, usual, "", null, null);
+      first.late = settings.elastic() ? () -> first(own.joining(), settings) : null;
+      return first;
+    }
+    Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
+    return new JobStart(own, limits, AgreedSettings.of(settings), null, null);
   }
 
   /**
@@ -350,6 +353,11 @@ final class JobStart {
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         requireDescriptors(e);
+        if (late != null
+            && e instanceof OutgoingHandshake.RefusedException refused
+            && refused.status() == Handshake.STARTED) { // this rank was lost, and is back
+          return late.get().join();
+        }
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }

@@ -80,7 +80,7 @@ class ElasticIT {
     variables.put("MASTER_ADDR", "127.0.0.1");
     variables.put("MASTER_PORT", Integer.toString(port));
     variables.put("GRADIENTSYNC_SECRET", Ranks.SECRET);
-    if (joins) {
+    if (joins && rank == 0) { // others find out
       variables.put("GRADIENTSYNC_JOIN", "true");
     }
     Process process = builder.start();
