@@ -2,9 +2,13 @@ package org.gradientsync.tcp;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.net.UnknownHostException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -68,6 +72,30 @@ final class Interfaces {
 
   static boolean isHere(InetAddress address) throws SocketException {
     return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+  }
+
+  static String hostName() throws UnknownHostException {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      return InetAddress.getLocalHost().getHostName();
+    }
+  }
+
+  /**
+   * What may keep the others away from rank 0, for texts.
+   *
+   * @param here whether the master's address is this machine's
+   */
+  static String where(Coordinates own, ServerSocketChannel server, boolean here)
+      throws IOException {
+    if (!here) {
+      return "; " + own.host() + " is no address of this machine, where rank 0 listens";
+    }
+    InetAddress address = ((InetSocketAddress) server.getLocalAddress()).getAddress();
+    String text = address.getHostAddress();
+    String only = address.isLoopbackAddress() ? ", which only this machine reaches" : "";
+    return text.equals(own.host()) ? "" : "; rank 0 listens at " + text + only;
   }
 
   /** Resolves the master's name. */

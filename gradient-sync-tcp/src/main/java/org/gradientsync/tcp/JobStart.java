@@ -12,8 +12,6 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
@@ -47,6 +45,7 @@ final class JobStart {
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
   private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
+  private static final int MOST_TIMEOUTS = 4; // of a call, and until the others go on
   private static final long REFUSING_MILLIS = 30_000;
 
   /** Jobs that have not started, by port: they still say why to ranks that come late. */
@@ -60,6 +59,8 @@ final class JobStart {
   private ServerSocketChannel prepared; // or null
   private final WaitClock time = new WaitClock();
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
+  private long limit; // of the wait in nanoseconds
+  private long limitInLobby; // while ranks may have to find a loss
   private boolean warned;
   private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
 
@@ -72,7 +73,9 @@ final class JobStart {
       return first;
     }
     Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
-    return new JobStart(own, limits, AgreedSettings.of(settings), null, null);
+    JobStart joining = new JobStart(own, limits, AgreedSettings.of(settings), null, null);
+    joining.limitInLobby = joining.limit + MOST_TIMEOUTS * usual.timeoutNanos();
+    return joining;
   }
 
   /**
@@ -89,6 +92,7 @@ final class JobStart {
     this.timeouts = timeouts;
     this.settings = settings;
     this.prepared = prepared;
+    limit = timeouts.timeoutNanos();
     handshake = new Handshake(own.secret());
     this.lobby = lobby == null ? new Lobby(own, handshake) : lobby;
   }
@@ -148,15 +152,7 @@ final class JobStart {
         server == null
             ? new InetSocketAddress(InetAddress.getLoopbackAddress(), own.port())
             : (InetSocketAddress) server.getLocalAddress();
-    return new Member(address, own.localRank(), version, RankPlace.own(host()));
-  }
-
-  private static String host() throws UnknownHostException {
-    try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
-    } catch (IOException e) {
-      return InetAddress.getLocalHost().getHostName();
-    }
+    return new Member(address, own.localRank(), version, RankPlace.own(Interfaces.hostName()));
   }
 
   // Rank 0.
@@ -173,7 +169,7 @@ final class JobStart {
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
-    String where = where(server, here);
+    String where = Interfaces.where(own, server, here);
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -205,17 +201,6 @@ final class JobStart {
       refuseForAWhile(job);
       throw e;
     }
-  }
-
-  /** What may keep the others away. */
-  private String where(ServerSocketChannel server, boolean here) throws IOException {
-    if (!here) {
-      return "; " + own.host() + " is no address of this machine, where rank 0 listens";
-    }
-    InetAddress address = ((InetSocketAddress) server.getLocalAddress()).getAddress();
-    String text = address.getHostAddress();
-    String only = address.isLoopbackAddress() ? ", which only this machine reaches" : "";
-    return text.equals(own.host()) ? "" : "; rank 0 listens at " + text + only;
   }
 
   /** Ranks that come late need not wait for their time-out, as long as this process lives. */
@@ -293,6 +278,7 @@ final class JobStart {
   private TcpJob awaitInvitation(SocketChannel channel) throws IOException, InterruptedException {
     Coordinates invited;
     try (channel) {
+      limit = limitInLobby;
       ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);
       self.put(self(null).encode());
       ShortText.put(self, Member.BYTES, Handshake.SETTINGS, settings);
@@ -308,10 +294,13 @@ final class JobStart {
       int rank = invitation.getInt();
       int size = invitation.getInt();
       invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
+    } finally {
+      limit = timeouts.timeoutNanos();
     }
     try {
       return next(invited, lobby, null).join();
     } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
+      limit += time.look();
       throw new IOException(e.getMessage(), e);
     }
   }
@@ -413,14 +402,17 @@ final class JobStart {
         channel.socket().setSoTimeout((int) POLL_MILLIS);
         int read = channel.socket().getInputStream().read(part, have, bytes - have);
         if (read < 0) {
-          throw new EOFException("rank 0 has closed the connection before all ranks had come");
+          throw new EOFException("it has closed the connection");
         }
         have += read;
       } catch (SocketTimeoutException e) {
         if (Thread.interrupted()) {
           throw new InterruptedException();
         }
-        look("not all ranks have come to " + own.master());
+        look(
+            own.joins()
+                ? "the job lets this process wait, but not join: master=" + own.master()
+                : "not all ranks have come to " + own.master());
       }
     }
     return part;
@@ -436,7 +428,7 @@ final class JobStart {
   /** Throws after the time-out. */
   private void look(String what) {
     long waited = time.look() + attempts;
-    if (waited > timeouts.timeoutNanos()) {
+    if (waited > limit) {
       throw new RankLostException(
           "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));
     }
