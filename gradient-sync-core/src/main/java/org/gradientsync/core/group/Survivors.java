@@ -61,7 +61,6 @@ final class Survivors {
   private final GroupTransport messages;
   private final Job job;
   private final BitSet gone = new BitSet();
-  private final BitSet givenUp = new BitSet(); // of those: they may live
   private final int bytes;
   private final Mailbox mailbox;
   private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender
@@ -158,10 +157,15 @@ final class Survivors {
     for (int peer = 0; peer < rank(); peer++) {
       Letter next = lettersOf(peer).peek();
       if (next != null && next.gone.get(rank())) {
-        throw new RankLostException(
-            "the other ranks go on without this one, which did not come in time: rank=" + rank());
+        throw notWanted();
       }
     }
+  }
+
+  private RankLostException notWanted() {
+    return new RankLostException(
+        "the other ranks go on without this one, which did not come in time, or which some of them could not reach: rank="
+            + rank());
   }
 
   // The leader.
@@ -191,7 +195,9 @@ final class Survivors {
         continue;
       }
       tell(members, COMMIT, context, id);
-      tell(givenUp, COMMIT, context, id); // if they come later
+      BitSet others = (BitSet) gone.clone();
+      gone.stream().filter(lost).forEach(others::clear);
+      tell(others, COMMIT, context, id); // now, or if they come later
       return part(context, id);
     }
   }
@@ -236,6 +242,9 @@ final class Survivors {
         if (letter == null) {
           continue;
         }
+        if (letter.type == COMMIT && letter.gone.get(rank())) {
+          throw notWanted();
+        }
         used.or(letter.used);
         addGone(letter);
         if (letter.type == type && (type == JOIN || letter.ballot == number)) {
@@ -246,7 +255,6 @@ final class Survivors {
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
         gone.or(missing);
-        givenUp.or(missing);
       }
       pause();
     }
@@ -274,10 +282,7 @@ final class Survivors {
     int known = NONE;
     long proposed = NONE;
     while (true) {
-      if (known != gone.cardinality()) {
-        known = gone.cardinality();
-        send(leader, JOIN, NONE, 0, 0);
-      }
+      look(); // before the letters: a leader may leave when it has committed
       requireWanted();
       Letter letter = lettersOf(leader).poll();
       if (letter != null && letter.type == PROPOSE) {
@@ -294,13 +299,16 @@ final class Survivors {
         addGone(letter); // as all others that commit
         return part(letter.context, letter.id);
       }
-      look();
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
         gone.set(leader);
       }
       if (gone.get(leader)) {
         release();
         return null;
+      }
+      if (known != gone.cardinality()) {
+        known = gone.cardinality();
+        send(leader, JOIN, NONE, 0, 0);
       }
       pause();
     }
