@@ -230,7 +230,8 @@ class ElasticIT {
     Process killed = start(1, false);
     awaitTraining(2);
     killed.destroyForcibly().waitFor();
-    Process again = start(1, true);
+    // The limit of the wait for an answer, less than that for a step's end.
+    Process again = start(1, true, "-Dgradientsync.elastic.wait=PT0.05S");
     Map<Long, Integer> sizes = finish();
     assertEquals(0, again.exitValue(), this::logs);
     assertEquals(2, sizes.get(STEPS - 1L), this::logs);
