@@ -71,6 +71,16 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
+   * Whether a rank that counts as dead may live, behind a network that is divided.
+   *
+   * @param rank a rank of the job
+   * @return true if this rank cannot reach it, and does not know that it has ended
+   */
+  default boolean mayLive(int rank) {
+    return isAlive(rank);
+  }
+
+  /**
    * How this process ends as one of the job's.
    *
    * @return empty if ranks are not processes that the launcher ends

@@ -87,7 +87,10 @@ final class Connector implements AutoCloseable {
     try {
       while (!endpoint.isConnected(peer)) {
         if (refusals == REFUSALS || System.nanoTime() - start > limitNanos) {
-          endpoint.lose(peer, "it cannot be reached at " + members[peer].address() + ": " + why);
+          endpoint.lose(
+              peer,
+              "it cannot be reached at " + members[peer].address() + ": " + why,
+              refusals < REFUSALS);
           return;
         }
         try {
@@ -100,7 +103,7 @@ final class Connector implements AutoCloseable {
             }
           }
         } catch (UnavailableException e) {
-          endpoint.lose(peer, e.getMessage());
+          endpoint.lose(peer, e.getMessage(), false);
           return;
         } catch (IOException e) {
           why =

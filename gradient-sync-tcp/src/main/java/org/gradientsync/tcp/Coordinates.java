@@ -207,6 +207,12 @@ record Coordinates(
         newRank, job.size(), job.host(), job.port(), -1, -1, secret, network, ofProcess, false);
   }
 
+  /** The same, of a rank that joins a job that has started. */
+  Coordinates joining() {
+    return new Coordinates(
+        rank, size, host, port, localRank, localSize, secret, network, ofProcess, true);
+  }
+
   /** Where rank 0 listens, for texts. */
   String master() {
     return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;

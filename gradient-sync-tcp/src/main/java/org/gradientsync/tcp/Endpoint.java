@@ -92,9 +92,9 @@ final class Endpoint {
   }
 
   /** Gives up a peer that cannot be connected. */
-  synchronized void lose(int rank, String why) {
+  synchronized void lose(int rank, String why, boolean mayLive) {
     if (!peers[rank].isConnected()) {
-      peers[rank].lose(why);
+      peers[rank].lose(why, mayLive);
     }
   }
 
@@ -239,7 +239,7 @@ final class Endpoint {
   synchronized void closeLinks() {
     for (Peer peer : peers) {
       if (peer != null) {
-        peer.lose("this rank has left");
+        peer.lose("this rank has left", false);
       }
     }
   }

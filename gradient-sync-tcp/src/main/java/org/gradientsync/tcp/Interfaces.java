@@ -2,11 +2,16 @@ package org.gradientsync.tcp;
 
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.net.UnknownHostException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.gradientsync.UnavailableException;
 
 /** Which of this machine's addresses to use. */
@@ -34,9 +39,11 @@ final class Interfaces {
       }
       InetAddress address = InetAddress.getByName(own.network());
       if (!isHere(address)) {
-        throw none(own, "no interface of this machine has that name or address", null);
+        throw none(own, others(), null);
       }
       return address;
+    } catch (UnknownHostException e) {
+      throw none(own, others(), e);
     } catch (IOException e) {
       throw none(own, e.getMessage(), e);
     }
@@ -53,8 +60,42 @@ final class Interfaces {
         cause);
   }
 
+  private static String others() {
+    try {
+      return NetworkInterface.networkInterfaces()
+          .map(NetworkInterface::getName)
+          .collect(Collectors.joining(", ", "this machine has ", ""));
+    } catch (SocketException e) {
+      return String.valueOf(e.getMessage());
+    }
+  }
+
   static boolean isHere(InetAddress address) throws SocketException {
     return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+  }
+
+  static String hostName() throws UnknownHostException {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      return InetAddress.getLocalHost().getHostName();
+    }
+  }
+
+  /**
+   * What may keep the others away from rank 0, for texts.
+   *
+   * @param here whether the master's address is this machine's
+   */
+  static String where(Coordinates own, ServerSocketChannel server, boolean here)
+      throws IOException {
+    if (!here) {
+      return "; " + own.host() + " is no address of this machine, where rank 0 listens";
+    }
+    InetAddress address = ((InetSocketAddress) server.getLocalAddress()).getAddress();
+    String text = address.getHostAddress();
+    String only = address.isLoopbackAddress() ? ", which only this machine reaches" : "";
+    return text.equals(own.host()) ? "" : "; rank 0 listens at " + text + only;
   }
 
   /** Resolves the master's name. */

@@ -12,14 +12,11 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
+import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
@@ -48,6 +45,7 @@ final class JobStart {
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
   private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
+  private static final int MOST_TIMEOUTS = 4; // of a call, and until the others go on
   private static final long REFUSING_MILLIS = 30_000;
 
   /** Jobs that have not started, by port: they still say why to ranks that come late. */
@@ -61,17 +59,23 @@ final class JobStart {
   private ServerSocketChannel prepared; // or null
   private final WaitClock time = new WaitClock();
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
+  private long limit; // of the wait in nanoseconds
+  private long limitInLobby; // while ranks may have to find a loss
   private boolean warned;
+  private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
 
   /** The first job of a rank. One that has started lets it in after a step, or never. */
   static JobStart first(Coordinates own, Settings settings) {
     Timeouts usual = settings.timeouts();
-    return new JobStart(
-        own,
-        own.joins() ? new Timeouts(settings.elasticWait(), usual.late(), usual.reports()) : usual,
-        own.joins() ? AgreedSettings.of(settings) : "",
-        null,
-        null);
+    if (!own.joins()) {
+      JobStart first = new JobStart(own, usual, "", null, null);
+      first.late = settings.elastic() ? () -> first(own.joining(), settings) : null;
+      return first;
+    }
+    Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
+    JobStart joining = new JobStart(own, limits, AgreedSettings.of(settings), null, null);
+    joining.limitInLobby = joining.limit + MOST_TIMEOUTS * usual.timeoutNanos();
+    return joining;
   }
 
   /**
@@ -88,6 +92,7 @@ final class JobStart {
     this.timeouts = timeouts;
     this.settings = settings;
     this.prepared = prepared;
+    limit = timeouts.timeoutNanos();
     handshake = new Handshake(own.secret());
     this.lobby = lobby == null ? new Lobby(own, handshake) : lobby;
   }
@@ -147,15 +152,7 @@ final class JobStart {
         server == null
             ? new InetSocketAddress(InetAddress.getLoopbackAddress(), own.port())
             : (InetSocketAddress) server.getLocalAddress();
-    return new Member(address, own.localRank(), version, RankPlace.own(host()));
-  }
-
-  private static String host() throws UnknownHostException {
-    try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
-    } catch (IOException e) {
-      return InetAddress.getLocalHost().getHostName();
-    }
+    return new Member(address, own.localRank(), version, RankPlace.own(Interfaces.hostName()));
   }
 
   // Rank 0.
@@ -172,8 +169,7 @@ final class JobStart {
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
     ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
-    String elsewhere =
-        here ? "" : "; " + own.host() + " is no address of this machine, where rank 0 listens";
+    String where = Interfaces.where(own, server, here);
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     Listener listener = job.listen(server);
@@ -194,12 +190,13 @@ final class JobStart {
             "not all ranks have come to "
                 + own.master()
                 + ": missing="
-                + names(registration.missing())
-                + elsewhere
-                + listener.refusals(own.rank()));
+                + registration.missing()
+                + listener.refusals(own.rank())
+                + where);
       }
     } catch (RuntimeException | Error | InterruptedException e) {
       registration.fail(
+          Registration.GIVEN_UP,
           "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
       refuseForAWhile(job);
       throw e;
@@ -223,12 +220,6 @@ final class JobStart {
             "gradient-sync-tcp-refusing");
     thread.setDaemon(true);
     thread.start();
-  }
-
-  private static String names(List<Integer> ranks) {
-    String names =
-        ranks.stream().limit(8).map(rank -> "rank " + rank).collect(Collectors.joining(", "));
-    return ranks.size() > 8 ? names + " and " + (ranks.size() - 8) + " more" : names;
   }
 
   private InetAddress resolve() throws InterruptedException {
@@ -287,6 +278,7 @@ final class JobStart {
   private TcpJob awaitInvitation(SocketChannel channel) throws IOException, InterruptedException {
     Coordinates invited;
     try (channel) {
+      limit = limitInLobby;
       ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);
       self.put(self(null).encode());
       ShortText.put(self, Member.BYTES, Handshake.SETTINGS, settings);
@@ -302,21 +294,27 @@ final class JobStart {
       int rank = invitation.getInt();
       int size = invitation.getInt();
       invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
+    } finally {
+      limit = timeouts.timeoutNanos();
     }
     try {
       return next(invited, lobby, null).join();
     } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
+      limit += time.look();
       throw new IOException(e.getMessage(), e);
     }
   }
 
-  /** Throws if rank 0 has refused this rank for good. */
+  /** Throws if rank 0 has refused this rank for good, or has given up. */
   private void requireTaken(SocketChannel channel, int status, int length)
       throws IOException, InterruptedException {
-    if (status == Registration.REFUSED && length >= 0 && length <= Registration.MAX_REASON) {
-      byte[] text = read(channel, length);
-      throw new UnavailableException(
-          ShortText.oneLine(new String(text, StandardCharsets.UTF_8)) + ", rank=" + own.rank());
+    boolean givenUp = status == Registration.GIVEN_UP;
+    if ((givenUp || status == Registration.REFUSED)
+        && length >= 0
+        && length <= Registration.MAX_REASON) {
+      String reason = new String(read(channel, length), StandardCharsets.UTF_8);
+      String text = ShortText.oneLine(reason) + ", rank=" + own.rank();
+      throw givenUp ? new RankLostException(text) : new UnavailableException(text);
     }
   }
 
@@ -344,10 +342,16 @@ final class JobStart {
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         requireDescriptors(e);
+        if (late != null
+            && e instanceof OutgoingHandshake.RefusedException refused
+            && refused.status() == Handshake.STARTED) { // this rank was lost, and is back
+          return late.get().join();
+        }
         why = String.valueOf(e.getMessage());
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
-      pause(pause, "rank 0 does not take this rank at " + own.master() + ": " + why);
+      String from = chosen == null ? "" : " from " + chosen.getHostAddress();
+      pause(pause, "rank 0 does not take this rank at " + own.master() + from + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
     }
   }
@@ -398,14 +402,17 @@ final class JobStart {
         channel.socket().setSoTimeout((int) POLL_MILLIS);
         int read = channel.socket().getInputStream().read(part, have, bytes - have);
         if (read < 0) {
-          throw new EOFException("rank 0 has closed the connection before all ranks had come");
+          throw new EOFException("it has closed the connection");
         }
         have += read;
       } catch (SocketTimeoutException e) {
         if (Thread.interrupted()) {
           throw new InterruptedException();
         }
-        look("not all ranks have come to " + own.master());
+        look(
+            own.joins()
+                ? "the job lets this process wait, but not join: master=" + own.master()
+                : "not all ranks have come to " + own.master());
       }
     }
     return part;
@@ -421,7 +428,7 @@ final class JobStart {
   /** Throws after the time-out. */
   private void look(String what) {
     long waited = time.look() + attempts;
-    if (waited > timeouts.timeoutNanos()) {
+    if (waited > limit) {
       throw new RankLostException(
           "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));
     }

@@ -2,12 +2,14 @@ package org.gradientsync.tcp;
 
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
+import java.util.regex.Pattern;
 
 /**
  * Another rank of the job: its connection, and how that has ended. Guarded by the endpoint's lock,
  * except where a method states otherwise.
  */
 final class Peer {
+  private static final Pattern SILENCE = Pattern.compile("timed out|unreachable|[Nn]o route|down");
   private static final long GRACE_NANOS = 2_000_000_000L;
 
   private final Endpoint endpoint;
@@ -17,6 +19,7 @@ final class Peer {
   private Link link; // null until there is a connection, and after its end
   private volatile String lost; // why, or null
   private volatile long lostAt;
+  private volatile boolean unreachable; // lost, and may live
   private volatile boolean left;
 
   Peer(Endpoint endpoint, int rank) {
@@ -46,6 +49,11 @@ final class Peer {
   /** Whether its connection has broken without a goodbye. Takes no lock. */
   boolean isLost() {
     return lost != null;
+  }
+
+  /** Whether it is lost, and its machine has not said that it has ended. Takes no lock. */
+  boolean isUnreachable() {
+    return unreachable;
   }
 
   /** Whether it was lost so long ago that all it has sent before was read. Takes no lock. */
@@ -90,7 +98,7 @@ final class Peer {
         link.flush();
       }
     } catch (IOException e) {
-      lose("the connection broke: " + e.getMessage());
+      lose(e);
     }
   }
 
@@ -102,7 +110,7 @@ final class Peer {
       }
     } catch (IOException e) {
       readLast();
-      lose("the connection broke: " + e.getMessage());
+      lose(e);
     }
   }
 
@@ -115,9 +123,16 @@ final class Peer {
     }
   }
 
+  /** The system gives up a connection whose other end is silent, and says so in English or not. */
+  private void lose(IOException e) {
+    String why = String.valueOf(e.getMessage());
+    lose("the connection broke: " + why, SILENCE.matcher(why).find());
+  }
+
   /** Gives the peer up. */
-  void lose(String why) {
+  void lose(String why, boolean mayLive) {
     if (lost == null && !left) {
+      unreachable = mayLive;
       lostAt = System.nanoTime();
       lost = "rank " + rank + " is lost: " + why;
     }

@@ -4,11 +4,11 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * Rank 0's list of those that have come, until all have. Then each gets the same reply: a status, a
@@ -22,17 +22,20 @@ final class Registration {
   static final int STARTED = 0;
   static final int REFUSED = 1;
   static final int INVITED = 2; // to another job
+  static final int GIVEN_UP = 3; // refused, too; not all ranks have come
 
   /** The maximum size of a reason in bytes. */
   static final int MAX_REASON = 1000;
 
+  private static final int MOST_NAMES = 8;
   private static final long WRITE_NANOS = 5_000_000_000L;
 
   private final Member[] members;
   private final SocketChannel[] channels;
   private final Set<Integer> informed = new HashSet<>(); // that there is no job
   private int missing;
-  private String failure; // why there is no job, or null
+  private int status = STARTED; // or why there is no job
+  private String failure; // the reason, or null
   private boolean over;
 
   Registration(int size, Member own) {
@@ -50,7 +53,7 @@ final class Registration {
   synchronized void add(Handshake.Hello hello, Member member, SocketChannel channel) {
     if (over) {
       if (failure != null && informed.add(hello.rank())) { // or it waits for the next job
-        reply(channel, REFUSED, failure.getBytes(StandardCharsets.UTF_8));
+        reply(channel, status, failure.getBytes(StandardCharsets.UTF_8));
       }
       Listener.close(channel);
       return;
@@ -60,7 +63,7 @@ final class Registration {
       informed.add(hello.rank());
       reply(channel, REFUSED, reason.getBytes(StandardCharsets.UTF_8));
       Listener.close(channel);
-      fail(reason);
+      fail(REFUSED, reason);
       return;
     }
     members[hello.rank()] = member;
@@ -80,7 +83,7 @@ final class Registration {
           + name
           + " expects "
           + hello.size()
-          + "; give WORLD_SIZE, or tcp.size, alike on all ranks";
+          + "; give WORLD_SIZE, tcp.size or -np alike on all ranks";
     }
     if (!member.version().equals(members[0].version())) {
       return "the ranks have different versions of gradient-sync-tcp: rank 0 has "
@@ -117,15 +120,16 @@ final class Registration {
   }
 
   /** Gives up, and says why to all that have come. */
-  synchronized void fail(String reason) {
+  synchronized void fail(int why, String reason) {
     if (!over) {
       over = true;
+      status = why;
       failure = reason;
       byte[] text = reason.getBytes(StandardCharsets.UTF_8);
       for (int rank = 0; rank < channels.length; rank++) {
         if (channels[rank] != null) {
           informed.add(rank);
-          reply(channels[rank], REFUSED, text);
+          reply(channels[rank], why, text);
           Listener.close(channels[rank]);
         }
       }
@@ -146,15 +150,15 @@ final class Registration {
     return failure;
   }
 
-  /** The ranks that have not come. */
-  synchronized List<Integer> missing() {
-    List<Integer> ranks = new ArrayList<>();
-    for (int rank = 0; rank < members.length; rank++) {
-      if (members[rank] == null) {
-        ranks.add(rank);
-      }
-    }
-    return ranks;
+  /** The ranks that have not come, for texts. */
+  synchronized String missing() {
+    String names =
+        IntStream.range(0, members.length)
+            .filter(rank -> members[rank] == null)
+            .limit(MOST_NAMES)
+            .mapToObj(rank -> "rank " + rank)
+            .collect(Collectors.joining(", "));
+    return missing > MOST_NAMES ? names + " and " + (missing - MOST_NAMES) + " more" : names;
   }
 
   /**
@@ -183,7 +187,8 @@ final class Registration {
 
   /** Writes with a limit. If that fails, the connection's reader finds out. */
   static void reply(SocketChannel channel, int status, byte[] bytes) {
-    int length = status == REFUSED ? Math.min(bytes.length, MAX_REASON) : bytes.length;
+    int length =
+        status == REFUSED || status == GIVEN_UP ? Math.min(bytes.length, MAX_REASON) : bytes.length;
     ByteBuffer reply = ByteBuffer.allocate(REPLY + length);
     reply.putInt(status).putInt(length).put(bytes, 0, length).flip();
     long start = System.nanoTime();

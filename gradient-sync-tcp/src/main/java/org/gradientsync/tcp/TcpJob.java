@@ -179,6 +179,11 @@ final class TcpJob implements Listener.Doorkeeper {
     return !unknown || ended || !visible[rank] || placeOf(rank).isAlive();
   }
 
+  /** Whether a rank is alive, or cannot be reached, which says nothing about it. */
+  boolean mayLive(int rank) {
+    return isAlive(rank) || endpoint.peer(rank).isUnreachable();
+  }
+
   /** From now on ranks without a connection may end at any time. */
   void expectEnds() {
     ended = true;

@@ -162,7 +162,7 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
 
   private String trouble(int peer) {
     if (job.endpoint().peer(peer).isLost()) {
-      return "has died";
+      return job.mayLive(peer) ? "cannot be reached" : "has died";
     }
     return job.isVisible(peer) ? job.placeOf(peer).trouble() : "";
   }

@@ -58,6 +58,11 @@ final class TcpTransport implements Transport {
   }
 
   @Override
+  public boolean mayLive(int rank) {
+    return job.mayLive(rank);
+  }
+
+  @Override
   public Optional<JobProcess> process() {
     return Optional.ofNullable(process);
   }

@@ -27,7 +27,8 @@
  * also advances the others; while the program computes, the thread that accepts connections does,
  * every millisecond. Sockets are not blocking.
  *
- * <p><b>Losses.</b> A connection that ends without a goodbye means that its rank has died.
+ * <p><b>Losses.</b> A connection that ends without a goodbye means that its rank has died; one that
+ * the system has given up, because nobody answers, that it cannot be reached, and may live.
  *
  * <p><b>Joining.</b> A process that joins a job connects to the same address, and says which
  * settings it has. It waits in the {@link org.gradientsync.tcp.Lobby} until the ranks, after a

@@ -80,7 +80,7 @@ class ElasticIT {
     variables.put("MASTER_ADDR", "127.0.0.1");
     variables.put("MASTER_PORT", Integer.toString(port));
     variables.put("GRADIENTSYNC_SECRET", Ranks.SECRET);
-    if (joins) {
+    if (joins && rank == 0) { // others find out
       variables.put("GRADIENTSYNC_JOIN", "true");
     }
     Process process = builder.start();
@@ -230,7 +230,8 @@ class ElasticIT {
     Process killed = start(1, false);
     awaitTraining(2);
     killed.destroyForcibly().waitFor();
-    Process again = start(1, true);
+    // The limit of the wait for an answer, less than that for a step's end.
+    Process again = start(1, true, "-Dgradientsync.elastic.wait=PT0.05S");
     Map<Long, Integer> sizes = finish();
     assertEquals(0, again.exitValue(), this::logs);
     assertEquals(2, sizes.get(STEPS - 1L), this::logs);

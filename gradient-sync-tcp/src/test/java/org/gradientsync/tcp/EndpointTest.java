@@ -23,6 +23,8 @@ import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests messages between two ends of a connection, on one thread. */
 class EndpointTest {
@@ -273,6 +275,18 @@ class EndpointTest {
     Thread.sleep(2_100);
     RankLostException e = assertThrows(RankLostException.class, receive::test);
     assertTrue(e.getMessage().contains("rank 1 is lost: the connection broke"), e.getMessage());
+  }
+
+  /** A machine that does not answer says nothing of its rank; one that ends a connection does. */
+  @ParameterizedTest
+  @CsvSource({"Connection timed out,true", "No route to host,true", "Connection reset,false"})
+  void aRankWhoseMachineDoesNotAnswerMayLive(String error, boolean mayLive) {
+    Endpoint endpoint = new Endpoint(0, 2);
+    ScriptedChannel broken = new ScriptedChannel(new Random(1));
+    broken.fail(new IOException(error));
+    assertTrue(endpoint.attach(1, broken));
+    assertTrue(endpoint.peer(1).isLost());
+    assertEquals(mayLive, endpoint.peer(1).isUnreachable());
   }
 
   @Test

@@ -2,6 +2,7 @@ package org.gradientsync.tcp;
 
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.Socket;
 import java.net.SocketAddress;
@@ -18,6 +19,7 @@ final class ScriptedChannel extends SocketChannel {
   private final ByteArrayOutputStream written = new ByteArrayOutputStream();
   private ByteBuffer in = ByteBuffer.allocate(0);
   private int taken;
+  private IOException failure; // or null
 
   ScriptedChannel(Random random) {
     super(SelectorProvider.provider());
@@ -27,6 +29,11 @@ final class ScriptedChannel extends SocketChannel {
   /** What the other side has sent. After it, nothing comes. */
   void send(byte[] bytes) {
     in = ByteBuffer.allocate(in.remaining() + bytes.length).put(in).put(bytes).flip();
+  }
+
+  /** From now on reads throw. */
+  void fail(IOException e) {
+    failure = e;
   }
 
   byte[] written() {
@@ -39,7 +46,10 @@ final class ScriptedChannel extends SocketChannel {
   }
 
   @Override
-  public int read(ByteBuffer to) {
+  public int read(ByteBuffer to) throws IOException {
+    if (failure != null) {
+      throw failure;
+    }
     int count = Math.min(to.remaining(), in.remaining());
     if (count > 1 && random.nextBoolean()) {
       count = 1 + random.nextInt(count);

@@ -2,6 +2,7 @@ package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -22,6 +23,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
@@ -176,7 +178,9 @@ class TcpJobTest {
         ThreadRanks.run(port, 1, (rank, builder) -> failure(builder.set("tcp.size", "3"), 1));
     assertTrue(first.get(0).contains("timed out: not all ranks have come"), first::toString);
     for (int late : new int[] {1, 2}) {
-      String text = failure(ThreadRanks.builder(port, late, 3), 60);
+      GradientSync.Builder builder =
+          ThreadRanks.builder(port, late, 3).timeout(Duration.ofMinutes(1));
+      String text = assertThrows(RankLostException.class, builder::create).getMessage();
       assertTrue(
           text.contains("rank 0 has given up the start of the job: timed out: not all ranks")
               && text.contains("missing=rank 1, rank 2")

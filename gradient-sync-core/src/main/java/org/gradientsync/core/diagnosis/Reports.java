@@ -148,7 +148,7 @@ public final class Reports implements AutoCloseable {
   }
 
   private String died(int peer) {
-    return RankReport.at(group.ranks().placeOf(peer)) + "has died";
+    return RankReport.at(group.ranks().placeOf(peer)) + group.liveness().fate(peer);
   }
 
   GroupKey key() {

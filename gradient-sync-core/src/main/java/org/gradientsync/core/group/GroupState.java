@@ -174,7 +174,7 @@ final class GroupState {
       boolean bySignal = reason.contains(Departure.SIGNAL.text());
       int dead = bySignal ? group.liveness().diedSilently() : RankMap.NO_RANK;
       if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
-        return broken(group.ranks().name(dead) + " has died", cause, false);
+        return broken(group.ranks().name(dead) + " " + group.liveness().fate(dead), cause, false);
       }
       boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
       return broken(name + " has left: " + reason, cause, byItself);

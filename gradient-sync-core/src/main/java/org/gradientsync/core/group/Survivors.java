@@ -34,9 +34,9 @@ import org.gradientsync.spi.Timeouts;
  *
  * <p>Two-phase commit with a new leader after a loss: D. Skeen, "Nonblocking commit protocols",
  * SIGMOD 1981. It needs that a rank which is taken for lost is: transports know the processes that
- * have died. Between machines a connection that breaks counts as that, so a network that divides
- * them lets both sides go on. Ranks that live and do not come are given up after the time-out, if
- * more of those that may live have come.
+ * have died. Those that may live, because they do not come in time or a network is divided, are
+ * given up only by the larger part of all that may live; of two equal ones by that with the lowest
+ * rank. So no two parts go on.
  */
 final class Survivors {
   private static final int USED_BYTES = ContextIds.LIMIT / Byte.SIZE;
@@ -61,7 +61,6 @@ final class Survivors {
   private final GroupTransport messages;
   private final Job job;
   private final BitSet gone = new BitSet();
-  private final BitSet givenUp = new BitSet(); // of those: they may live
   private final int bytes;
   private final Mailbox mailbox;
   private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender
@@ -70,6 +69,7 @@ final class Survivors {
 
   // Of the current agreement.
   private IntPredicate lost;
+  private IntPredicate mayLive; // although lost, perhaps
   private Timeouts timeouts;
   private WaitClock time;
 
@@ -112,6 +112,7 @@ final class Survivors {
           state.requireNotEnding();
           return isLost(group, ranks().worldRank(peer));
         };
+    mayLive = peer -> mayLive(group, ranks().worldRank(peer));
     timeouts = limits;
     time = new WaitClock();
     try {
@@ -138,6 +139,14 @@ final class Survivors {
         || job.liveness().hasLeft(worldRank);
   }
 
+  /** Whether a rank that the group still had has neither ended nor left, as far as is known. */
+  private boolean mayLive(WatchedGroup group, int worldRank) {
+    int peer = group.ranks().find(worldRank);
+    return peer != RankMap.NO_RANK
+        && group.liveness().mayLive(peer)
+        && !job.liveness().hasLeft(worldRank);
+  }
+
   private void look() {
     members().stream().filter(peer -> peer != rank() && lost.test(peer)).forEach(gone::set);
   }
@@ -148,10 +157,15 @@ final class Survivors {
     for (int peer = 0; peer < rank(); peer++) {
       Letter next = lettersOf(peer).peek();
       if (next != null && next.gone.get(rank())) {
-        throw new RankLostException(
-            "the other ranks go on without this one, which did not come in time: rank=" + rank());
+        throw notWanted();
       }
     }
+  }
+
+  private RankLostException notWanted() {
+    return new RankLostException(
+        "the other ranks go on without this one, which did not come in time, or which some of them could not reach: rank="
+            + rank());
   }
 
   // The leader.
@@ -181,7 +195,9 @@ final class Survivors {
         continue;
       }
       tell(members, COMMIT, context, id);
-      tell(givenUp, COMMIT, context, id); // if they come later
+      BitSet others = (BitSet) gone.clone();
+      gone.stream().filter(lost).forEach(others::clear);
+      tell(others, COMMIT, context, id); // now, or if they come later
       return part(context, id);
     }
   }
@@ -226,6 +242,9 @@ final class Survivors {
         if (letter == null) {
           continue;
         }
+        if (letter.type == COMMIT && letter.gone.get(rank())) {
+          throw notWanted();
+        }
         used.or(letter.used);
         addGone(letter);
         if (letter.type == type && (type == JOIN || letter.ballot == number)) {
@@ -236,23 +255,23 @@ final class Survivors {
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
         gone.or(missing);
-        givenUp.or(missing);
       }
       pause();
     }
   }
 
-  /** Throws if the ranks that are taken for lost, and may live, are as many as those that come. */
+  /** Throws if those that are taken for lost, and may live, may go on themselves. */
   private void requireMost(BitSet members) {
-    List<Integer> silent = gone.stream().filter(peer -> !lost.test(peer)).boxed().toList();
-    if (!silent.isEmpty() && members.cardinality() <= silent.size()) {
+    List<Integer> silent = gone.stream().filter(mayLive).boxed().toList();
+    int more = members.cardinality() - silent.size();
+    if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
       throw new RankLostException(
-          "timed out: %s did not come to go on together, and most of the ranks that may live have to: came=%s, rank=%s, waited=%s"
+          "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with most ranks goes on, of two equal ones that with the lowest rank"
               .formatted(
                   ranks().names(silent),
-                  members.cardinality(),
+                  ranks().names(members.stream().boxed().toList()),
                   rank(),
-                  Amounts.time(timeouts.timeout())));
+                  Amounts.time(time.look())));
     }
   }
 
@@ -263,10 +282,7 @@ final class Survivors {
     int known = NONE;
     long proposed = NONE;
     while (true) {
-      if (known != gone.cardinality()) {
-        known = gone.cardinality();
-        send(leader, JOIN, NONE, 0, 0);
-      }
+      look(); // before the letters: a leader may leave when it has committed
       requireWanted();
       Letter letter = lettersOf(leader).poll();
       if (letter != null && letter.type == PROPOSE) {
@@ -283,13 +299,16 @@ final class Survivors {
         addGone(letter); // as all others that commit
         return part(letter.context, letter.id);
       }
-      look();
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
         gone.set(leader);
       }
       if (gone.get(leader)) {
         release();
         return null;
+      }
+      if (known != gone.cardinality()) {
+        known = gone.cardinality();
+        send(leader, JOIN, NONE, 0, 0);
       }
       pause();
     }

@@ -203,9 +203,10 @@ final class Watchers {
       int dead = deadWhileWaitingFor(wait.peer(), wait.waited());
       if (dead != NO_RANK && !state.isOver(wait)) {
         throw state.broken(
-            "%s has died, lastFinished=%s, waited=%s"
+            "%s %s, lastFinished=%s, waited=%s"
                 .formatted(
                     group.ranks().name(dead),
+                    group.liveness().fate(dead),
                     group.calls().log().lastFinished(),
                     Amounts.time(wait.waited())),
             null);

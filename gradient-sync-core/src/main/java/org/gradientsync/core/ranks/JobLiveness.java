@@ -26,6 +26,11 @@ public final class JobLiveness {
     return transport.isAlive(worldRank);
   }
 
+  /** Whether a rank of the job is not known to have ended, although it may count as dead. */
+  boolean mayLive(int worldRank) {
+    return transport.mayLive(worldRank) && reasonOf(worldRank).isEmpty();
+  }
+
   /** Whether a rank of the job has died, or has left the job with a reason. */
   public boolean isGone(int worldRank) {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();

@@ -32,6 +32,16 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);
   }
 
+  /** Whether a rank is not known to have ended, although it may count as dead. */
+  public boolean mayLive(int peer) {
+    return !isUnreachable(peer) || !isAlive(peer) && job.mayLive(ranks.worldRank(peer));
+  }
+
+  /** What has become of a rank that is not alive, for texts. */
+  public String fate(int peer) {
+    return job.mayLive(ranks.worldRank(peer)) ? "cannot be reached" : "has died";
+  }
+
   /** Whether a rank has died, or has left with a reason, and so receives no more messages. */
   public boolean isGone(int peer) {
     return job.isGone(ranks.worldRank(peer)) || !departures.reason(peer).isEmpty();

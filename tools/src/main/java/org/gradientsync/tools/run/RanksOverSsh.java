@@ -183,6 +183,7 @@ public final class RanksOverSsh {
         break; // the others do not end by themselves
       }
       int code = codeOf(node);
+      code = code == SSH_FAILED && node.started ? ExitCode.RANK_LOST : code;
       failure = weight(code) > weight(failure) ? code : failure;
     }
     return failure;
@@ -193,7 +194,7 @@ public final class RanksOverSsh {
    * not come too late to join.
    */
   private int awaitElastic(BlockingQueue<Node> ended) throws InterruptedException {
-    int result = SSH_FAILED;
+    int result = ExitCode.RANK_LOST;
     int[] losses = new int[size]; // of the hosts with a first rank
     for (int running = hosts.size(); running > 0; running--) {
       Node node = ended.take();

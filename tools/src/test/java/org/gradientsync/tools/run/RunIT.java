@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.spi.ToolProvider;
 import java.util.stream.Stream;
+import org.gradientsync.RankLostException;
 import org.gradientsync.tools.GradientSyncCommand;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -246,6 +247,15 @@ class RunIT {
     assertEquals(255, process.exitValue(), text);
     assertTrue(errors().contains("127.0.0.2: Permission denied\n"), text);
     assertTrue(errors().contains("try: ssh 127.0.0.1 true\n"), text);
+  }
+
+  @Test
+  void aHostThatIsLostLosesItsRanks() throws Exception {
+    List<String> below = belowSsh("shift\nenv -i PATH=\"$PATH\" sh -c \"$*\"\nexit 255\n");
+    Process process = start(below, OVER_SSH, "nothing");
+    String text = end(process);
+    assertEquals(RankLostException.EXIT_CODE, process.exitValue(), text);
+    assertTrue(errors().contains("with --restarts N the job would be started again"), text);
   }
 
   /** Also if it cannot end them any more. And no list of processes has the secret. */
