@@ -13,10 +13,10 @@ import picocli.CommandLine.Option;
 
 /** Measures the links between this machine's GPUs, and those to the host. */
 @Command(
-    name = "gradient-sync links",
+    name = "links",
     description = {
-      "Measures the links between all GPUs of this machine and between them and the host, and names"
-          + " those that are slower than the rest of their kind.",
+      "Measures the links between the GPUs of this machine and to the host.",
+      "It names those that are slower than the rest of their kind.",
       "Bandwidth, in GB/s of 10^9 bytes: a large copy, timed by the GPU that does it. One way: each"
           + " pair alone. Both ways: both directions of a pair at once, the figure of each. Around"
           + " the ring: every GPU to the next one, all at once. Copies from and to the host use"
@@ -59,15 +59,6 @@ public class LinkPerf extends Program {
 
   @Option(names = "--json", paramLabel = "FILE", description = "Write the figures to a file, too.")
   private Path json;
-
-  /**
-   * Runs the program.
-   *
-   * @param args the command line
-   */
-  public static void main(String[] args) {
-    start(new LinkPerf(), args);
-  }
 
   @Override
   public void checkCommandLine() {

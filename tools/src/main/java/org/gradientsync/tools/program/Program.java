@@ -79,7 +79,7 @@ public abstract class Program implements Callable<Integer> {
   @Override
   public final Integer call() {
     checkCommandLine();
-    try (Progress shown = new Progress(err(), spec.name())) {
+    try (Progress shown = new Progress(err(), spec.qualifiedName())) {
       progress = shown;
       return runProgram();
     } catch (GradientSyncException e) {
@@ -170,7 +170,7 @@ public abstract class Program implements Callable<Integer> {
 
   /** Prints an error; with ranks, one that only this rank knows. */
   public final void printError(String format, Object... values) {
-    err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
+    err().println(spec.qualifiedName() + ": " + String.format(Locale.ROOT, format, values));
   }
 
   /** Returns whether a file can be written, or is null. Check this before an hour of work. */
@@ -274,17 +274,22 @@ public abstract class Program implements Callable<Integer> {
     progress.bar(done, all, figures);
   }
 
-  /** Returns a command line for a program, for {@code main} and for tests. */
-  public static CommandLine commandLine(Program program) {
-    CommandLine command = new CommandLine(program);
-    CommandSpec spec = command.getCommandSpec();
-    for (String name : program.hiddenOptions()) {
-      OptionSpec shown = spec.findOption(name);
-      spec.remove(shown);
-      spec.addOption(shown.toBuilder().hidden(true).build());
+  /**
+   * Returns a command line, for {@code main} and for tests.
+   *
+   * @param command a program, or a command that has programs as subcommands
+   */
+  public static CommandLine commandLine(Object command) {
+    CommandLine line = new CommandLine(command);
+    if (command instanceof Program program) {
+      CommandSpec spec = line.getCommandSpec();
+      for (String name : program.hiddenOptions()) {
+        OptionSpec shown = spec.findOption(name);
+        spec.remove(shown);
+        spec.addOption(shown.toBuilder().hidden(true).build());
+      }
     }
-    return command
-        .setCaseInsensitiveEnumValuesAllowed(true)
+    return line.setCaseInsensitiveEnumValuesAllowed(true)
         .setExpandAtFiles(false) // takes arguments literally, not as files with more arguments
         .setParameterExceptionHandler(Program::explain);
   }
@@ -296,11 +301,15 @@ public abstract class Program implements Callable<Integer> {
    * @param args the command line
    */
   public static void start(Program program, String... args) {
-    CommandLine command = commandLine(program);
+    start(commandLine(program), args);
+  }
+
+  /** Runs a command and ends the JVM with its exit code. */
+  public static void start(CommandLine command, String... args) {
     int code = command.execute(args);
     command.getOut().flush();
     if (System.out.checkError() && code == RIGHT && !readerHasLeft()) {
-      program.printError("the output cannot be written");
+      command.getErr().println(command.getCommandName() + ": the output cannot be written");
       code = CANNOT_RUN;
     }
     System.exit(code);
@@ -325,7 +334,7 @@ public abstract class Program implements Callable<Integer> {
   private static int explain(ParameterException e, String[] args) {
     CommandLine command = e.getCommandLine();
     PrintWriter err = command.getErr();
-    err.println(command.getCommandName() + ": " + e.getMessage());
+    err.println(command.getCommandSpec().qualifiedName() + ": " + e.getMessage());
     CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
     return BAD_USE;
   }
