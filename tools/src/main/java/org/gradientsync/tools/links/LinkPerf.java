@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiFunction;
 import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.tools.program.ByteCount;
 import org.gradientsync.tools.program.NewFile;
@@ -98,25 +99,37 @@ public class LinkPerf extends Program {
   private List<LinkKind> measure(LinkMeter meter) {
     List<LinkKind> kinds = new ArrayList<>();
     if (meter.count() > 1) {
-      kinds.add(new LinkKind("GPU to GPU, one way", GBS, true, oneWay(meter)));
+      kinds.add(
+          new LinkKind(
+              "GPU to GPU, one way",
+              GBS,
+              true,
+              oneWay(
+                  meter,
+                  "bandwidth",
+                  (from, to) -> meter.bandwidth(List.of(meter.between(from, to))).get(0))));
       kinds.add(new LinkKind("GPU to GPU, both ways at once", GBS, true, bothWays(meter)));
       stage("measuring the ring");
       kinds.add(
           new LinkKind(
               "GPU to GPU, around the ring at once", GBS, true, meter.bandwidth(ring(meter))));
-      kinds.add(new LinkKind("GPU to GPU, latency", "us", false, latencies(meter)));
+      kinds.add(
+          new LinkKind(
+              "GPU to GPU, latency", "us", false, oneWay(meter, "latency", meter::latency)));
     }
     kinds.addAll(host(meter));
     return kinds;
   }
 
-  private List<LinkKind.Link> oneWay(LinkMeter meter) {
+  /** Measures each pair of GPUs alone, in one direction. */
+  private List<LinkKind.Link> oneWay(
+      LinkMeter meter, String what, BiFunction<Integer, Integer, LinkKind.Link> measure) {
     List<LinkKind.Link> links = new ArrayList<>();
     for (int from = 0; from < meter.count(); from++) {
       for (int to = 0; to < meter.count(); to++) {
         if (from != to) {
-          stage("measuring GPU " + from + " to GPU " + to);
-          links.addAll(meter.bandwidth(List.of(meter.between(from, to))));
+          stage("measuring the " + what + " of GPU " + from + " to GPU " + to);
+          links.add(measure.apply(from, to));
         }
       }
     }
@@ -141,19 +154,6 @@ public class LinkPerf extends Program {
       copies.add(meter.between(from, (from + 1) % meter.count()));
     }
     return copies;
-  }
-
-  private List<LinkKind.Link> latencies(LinkMeter meter) {
-    List<LinkKind.Link> links = new ArrayList<>();
-    for (int from = 0; from < meter.count(); from++) {
-      for (int to = 0; to < meter.count(); to++) {
-        if (from != to) {
-          stage("measuring the latency of GPU " + from + " to GPU " + to);
-          links.add(meter.latency(from, to));
-        }
-      }
-    }
-    return links;
   }
 
   private List<LinkKind> host(LinkMeter meter) {
