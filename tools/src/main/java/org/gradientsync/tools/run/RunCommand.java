@@ -3,6 +3,7 @@ package org.gradientsync.tools.run;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -147,8 +148,8 @@ public final class RunCommand implements Callable<Integer> {
       names = "--master",
       paramLabel = "HOST:PORT",
       description =
-          "Without MPI: where the first rank of node 0 listens (with --hosts by default at a port of"
-              + " the first host).")
+          "Without MPI: where the first rank of node 0 listens (with --hosts by default at a port"
+              + " of the first host).")
   private String master;
 
   @Option(
@@ -208,19 +209,52 @@ public final class RunCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException {
     checkOptions();
-    LaunchPlan plan = plan(Machine.here(environment));
+    Machine machine = Machine.here(environment);
+    LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
+    boolean overTcp = !threads && isOverTcp(search);
+    JobRequest request = request(machine);
+    if (overTcp && request.hosts() != null) {
+      search.requireSsh();
+    }
+    LaunchPlan plan =
+        overTcp ? LaunchPlan.overTcp(request, machine) : plan(request, machine, search);
+    for (String variable : variables) {
+      if (variable.contains("=")) {
+        String[] parts = variable.split("=", 2);
+        plan.environment().put(parts[0], parts[1]);
+      }
+    }
     if (dryRun) {
       spec.commandLine().getOut().println(plan.text());
       return 0;
     }
-    LauncherProcess job = new LauncherProcess(plan);
+    JobRunner runner = new JobRunner();
     return new Restarts(restarts, spec.commandLine().getErr())
         .run(
-            () -> {
-              int code = job.isEnded() ? ExitCode.INTERRUPTED : job.run();
-              boolean unwanted = ExitCode.tellsOfLostRank(code) ? job.isEndedSoon() : job.isEnded();
-              return unwanted ? ExitCode.INTERRUPTED : code; // nobody wants it again
-            });
+            () ->
+                runner.run(overTcp ? overTcp(plan, request, machine) : new LauncherProcess(plan)));
+  }
+
+  private Job overTcp(LaunchPlan plan, JobRequest request, Machine machine) {
+    boolean elastic = minRanks != null;
+    if (request.hosts() == null) {
+      int count = ranks / nodes;
+      return new RanksAsProcesses(
+          new RanksAsProcesses.Share(ranks, nodeRank * count, count, master, elastic, false),
+          plan.environment(),
+          plan.command(),
+          plan::prefix,
+          ProcessBuilder.Redirect.INHERIT);
+    }
+    Map<String, String> all = new HashMap<>(machine.environment());
+    all.keySet().retainAll(request.forwarded());
+    all.putAll(plan.environment());
+    String secret = machine.variable(RanksAsProcesses.SECRET);
+    if (!secret.isBlank()) {
+      all.put(RanksAsProcesses.SECRET, secret);
+    }
+    List<String> java = List.of(machine.java().toString(), "-cp", OWN_CLASS_PATH);
+    return new RanksOverSsh(request.hosts().filled(ranks), master, elastic, all, plan, java);
   }
 
   /** Returns whether to run a subcommand of this command, which needs no class path. */
@@ -319,7 +353,8 @@ public final class RunCommand implements Callable<Integer> {
     }
     if (TCP.equals(launcher) && hostFile != null) {
       throw ToolException.badUse(
-          "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile %s",
+          "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile"
+              + " %s",
           hostFile);
     }
   }
@@ -351,14 +386,9 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   private boolean isOverTcp(LauncherSearch search) {
-    return TCP.equals(launcher)
-        || minRanks != null
-        || nodes > 1
-        || master != null
-        || launcher == null
-            && hostFile == null
-            && (hosts == null || search.hasSsh())
-            && search.isEmpty();
+    boolean isAsked = TCP.equals(launcher) || minRanks != null || nodes > 1 || master != null;
+    boolean mayHaveMpi = launcher != null || hostFile != null || hosts != null && !search.hasSsh();
+    return isAsked || !mayHaveMpi && search.isEmpty();
   }
 
   private void requireNames(String option, String what, List<String> settings) {
@@ -370,8 +400,7 @@ public final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private LaunchPlan plan(Machine machine) {
-    ProgramFiles files = files();
+  private JobRequest request(Machine machine) {
     Hosts places = hosts == null ? null : Hosts.parse(hosts);
     if (places != null && places.ranks() < ranks && !oversubscribe) {
       throw ToolException.badUse(
@@ -379,41 +408,26 @@ public final class RunCommand implements Callable<Integer> {
               + " or --oversubscribe",
           ranks, hosts);
     }
-    List<String> options = options(machine);
-    JobRequest request =
-        new JobRequest(
-            ranks,
-            places,
-            hostFile,
-            oversubscribe,
-            prefix && !threads && !isOwn(), // of those only rank 0 prints
-            variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
-            files,
-            options);
-    LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
-    LaunchPlan plan;
+    return new JobRequest(
+        ranks,
+        places,
+        hostFile,
+        oversubscribe,
+        prefix && !threads && !isOwn(), // of those only rank 0 prints
+        variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
+        files(),
+        options(machine));
+  }
+
+  private LaunchPlan plan(JobRequest request, Machine machine, LauncherSearch search) {
     if (threads) {
-      plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
-    } else if (isOverTcp(search) && places != null) {
-      search.requireSsh();
-      boolean elastic = minRanks != null;
-      plan = LaunchPlan.overSsh(request, master, elastic, machine, OWN_CLASS_PATH);
-    } else if (isOverTcp(search)) {
-      LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master, minRanks != null);
-      plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);
-    } else {
-      MpiInstallation mpi = search.find(launcher);
-      Optional<Path> bindings =
-          JavaBindings.folder(mpi, files, options, machine.variable("LD_LIBRARY_PATH"));
-      plan = LaunchPlan.processes(request, mpi, machine, bindings);
+      return LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
     }
-    for (String variable : variables) {
-      if (variable.contains("=")) {
-        String[] parts = variable.split("=", 2);
-        plan.environment().put(parts[0], parts[1]);
-      }
-    }
-    return plan;
+    MpiInstallation mpi = search.find(launcher);
+    Optional<Path> bindings =
+        JavaBindings.folder(
+            mpi, request.program(), request.jvmOptions(), machine.variable("LD_LIBRARY_PATH"));
+    return LaunchPlan.processes(request, mpi, machine, bindings);
   }
 
   private List<String> options(Machine machine) {
