@@ -100,12 +100,7 @@ public final class LinkMeter implements AutoCloseable {
         stream -> JCudaDriver.cuMemcpyDtoHAsync(half, gpu.source(), bytes, stream));
   }
 
-  /**
-   * Measures the bandwidth of copies that run at the same time.
-   *
-   * @param copies different copies
-   * @return each copy's bandwidth in GB/s, the median of all repeats
-   */
+  /** Measures copies that run at the same time: GB/s of each, the median of all repeats. */
   public List<LinkKind.Link> bandwidth(List<LinkCopy> copies) {
     double[][] rates = new double[copies.size()][repeats];
     try (Lanes opened = Lanes.of(copies)) {
@@ -150,11 +145,7 @@ public final class LinkMeter implements AutoCloseable {
     lanes.forEach(LinkLane::await);
   }
 
-  /**
-   * Measures a small copy between GPUs, among others in the same stream.
-   *
-   * @return microseconds, the median of all repeats
-   */
+  /** Measures a small copy among others in the same stream: microseconds, the median. */
   LinkKind.Link latency(int from, int to) {
     LinkCopy small = between(from, to, SMALL_BYTES);
     LinkCopy holding = between(from, to, HOLDING_BYTES);

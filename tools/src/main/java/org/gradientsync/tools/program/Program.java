@@ -69,11 +69,7 @@ public abstract class Program implements Callable<Integer> {
   /** Refuses invalid option values, with {@link #badUse}. */
   public abstract void checkCommandLine();
 
-  /**
-   * Runs the program with its options.
-   *
-   * @return the exit code
-   */
+  /** Runs the program with its options, and returns the exit code. */
   public abstract int runProgram();
 
   @Override
@@ -125,26 +121,14 @@ public abstract class Program implements Callable<Integer> {
     return new ParameterException(spec.commandLine(), sentence + ".");
   }
 
-  /**
-   * Refuses a value that is too small.
-   *
-   * @param minimum the smallest allowed value
-   * @param option the option as the user writes it
-   * @param value the given value
-   */
+  /** Refuses a value of an option that is too small. */
   public final void requireAtLeast(long minimum, String option, long value) {
     if (value < minimum) {
       throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
     }
   }
 
-  /**
-   * Refuses a value that is too large.
-   *
-   * @param maximum the largest allowed value
-   * @param option the option as the user writes it
-   * @param value the given value
-   */
+  /** Refuses a value of an option that is too large. */
   public final void requireAtMost(long maximum, String option, long value) {
     if (value > maximum) {
       throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
@@ -158,12 +142,7 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
-  /**
-   * Prints a line of the program's output.
-   *
-   * @param format a format of {@link String#format}
-   * @param values the format's arguments
-   */
+  /** Prints a line of the program's output. */
   public final void print(String format, Object... values) {
     spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
   }
@@ -260,11 +239,7 @@ public abstract class Program implements Callable<Integer> {
         : cause.toString();
   }
 
-  /**
-   * Shows the current stage to users who wait a long time.
-   *
-   * @param stage for example {@code averaging}
-   */
+  /** Shows the current stage, for example {@code averaging}, to users who wait a long time. */
   public final void stage(String stage) {
     progress.stage(stage);
   }
@@ -294,12 +269,7 @@ public abstract class Program implements Callable<Integer> {
         .setParameterExceptionHandler(Program::explain);
   }
 
-  /**
-   * Runs a program and ends the JVM with its exit code.
-   *
-   * @param program what to run
-   * @param args the command line
-   */
+  /** Runs a program and ends the JVM with its exit code. */
   public static void start(Program program, String... args) {
     start(commandLine(program), args);
   }
