@@ -5,6 +5,7 @@ import org.gradientsync.tools.doctor.Doctor;
 import org.gradientsync.tools.links.LinkPerf;
 import org.gradientsync.tools.perf.AllReducePerf;
 import org.gradientsync.tools.program.Program;
+import org.gradientsync.tools.program.ToolException;
 import org.gradientsync.tools.run.RunCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;

@@ -5,7 +5,7 @@ import java.io.FileOutputStream;
 import java.io.IOException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 
 /** The job of a launcher that starts the ranks, or of one JVM that has them as threads. */
 final class LauncherProcess implements Job {

@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
-import org.gradientsync.tools.ToolException;
 import org.gradientsync.tools.program.ChildProcess;
 import org.gradientsync.tools.program.Scratch;
 import org.gradientsync.tools.program.SearchPath;
+import org.gradientsync.tools.program.ToolException;
 
 /** Finds the program that is to start the ranks. */
 final class LauncherSearch {

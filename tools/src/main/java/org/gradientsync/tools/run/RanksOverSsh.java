@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Matcher;
 import java.util.stream.Collectors;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 
 /**
  * Ranks on several hosts that find each other over TCP: starts a {@link RemoteNode} on each host by

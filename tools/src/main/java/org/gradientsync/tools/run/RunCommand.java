@@ -11,7 +11,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.GradientSyncCommand;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;

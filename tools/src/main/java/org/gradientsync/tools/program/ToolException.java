@@ -1,7 +1,6 @@
-package org.gradientsync.tools;
+package org.gradientsync.tools.program;
 
 import java.util.Locale;
-import org.gradientsync.tools.program.Program;
 
 /** Something that the user has to change. The message is one sentence, and ends the command. */
 public final class ToolException extends RuntimeException {
