@@ -1,11 +1,9 @@
 package org.gradientsync.tools;
 
-import java.nio.file.InvalidPathException;
 import org.gradientsync.tools.doctor.Doctor;
 import org.gradientsync.tools.links.LinkPerf;
 import org.gradientsync.tools.perf.AllReducePerf;
 import org.gradientsync.tools.program.Program;
-import org.gradientsync.tools.program.ToolException;
 import org.gradientsync.tools.run.RunCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -43,7 +41,7 @@ public final class GradientSyncCommand implements Runnable {
         .getOrDefault("run", line)
         .setAllowOptionsAsOptionParameters(true) // --jvm-option=-Dname=value
         .setStopAtPositional(true); // what follows the main class is for the program
-    return line.setExecutionExceptionHandler(GradientSyncCommand::complain);
+    return line;
   }
 
   @Override
@@ -59,26 +57,5 @@ public final class GradientSyncCommand implements Runnable {
       String version = GradientSyncCommand.class.getPackage().getImplementationVersion();
       return new String[] {"gradient-sync " + (version == null ? "(not packaged)" : version)};
     }
-  }
-
-  private static int complain(Exception e, CommandLine command, CommandLine.ParseResult parsed)
-      throws Exception {
-    String sentence;
-    int code = Program.BAD_USE;
-    if (e instanceof ToolException known) {
-      sentence = known.getMessage();
-      code = known.exitCode();
-    } else if (e instanceof InvalidPathException path) {
-      sentence =
-          "this locale cannot encode a path: path="
-              + path.getInput()
-              + ", encoding="
-              + System.getProperty("sun.jnu.encoding")
-              + "; set LC_ALL=C.UTF-8, or another locale that can";
-    } else {
-      throw e;
-    }
-    command.getErr().println(command.getCommandSpec().qualifiedName() + ": " + sentence);
-    return code;
   }
 }

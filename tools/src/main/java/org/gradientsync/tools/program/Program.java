@@ -10,6 +10,7 @@ import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -70,14 +71,23 @@ public abstract class Program implements Callable<Integer> {
   public abstract void checkCommandLine();
 
   /** Runs the program with its options, and returns the exit code. */
-  public abstract int runProgram();
+  public abstract int runProgram() throws InterruptedException;
 
   @Override
-  public final Integer call() {
-    checkCommandLine();
+  public final Integer call() throws InterruptedException {
     try (Progress shown = new Progress(err(), spec.qualifiedName())) {
       progress = shown;
+      checkCommandLine();
       return runProgram();
+    } catch (ToolException e) {
+      printError("%s", e.getMessage());
+      return e.exitCode();
+    } catch (InvalidPathException e) {
+      printError(
+          "this locale cannot encode a path: path=%s, encoding=%s; set LC_ALL=C.UTF-8, or another"
+              + " locale that can",
+          e.getInput(), System.getProperty("sun.jnu.encoding"));
+      return BAD_USE;
     } catch (GradientSyncException e) {
       // Users get the message; the stack trace is for debugging.
       log.debug("cannot run", e);

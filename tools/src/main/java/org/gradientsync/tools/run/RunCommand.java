@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.GradientSyncCommand;
+import org.gradientsync.tools.program.Program;
 import org.gradientsync.tools.program.ToolException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -21,13 +21,11 @@ import picocli.CommandLine.Spec;
 /** Starts the ranks of a job. */
 @Command(
     name = "run",
-    sortOptions = false,
     description = {
       "Starts the ranks of a job with mpirun, mpiexec or srun, and with the settings that they"
           + " need; or without MPI, if there is none.",
       ""
     },
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       "0:All ranks ended well.",
       "2:The command line asks for something that cannot be.",
@@ -37,7 +35,7 @@ import picocli.CommandLine.Spec;
       "130, 143:Ctrl-C, or SIGTERM to this command; the job is not started again.",
       "other:That of the rank that failed first, if the launcher says it."
     })
-public final class RunCommand implements Callable<Integer> {
+public final class RunCommand extends Program {
   private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
   private static final String TCP = "tcp";
   private static final Set<String> OWN = Set.of("doctor", "perf");
@@ -181,12 +179,6 @@ public final class RunCommand implements Callable<Integer> {
   @Option(names = "--dry-run", description = "Print settings and command, and start nothing.")
   private boolean dryRun;
 
-  @Option(
-      names = {"-h", "--help"},
-      usageHelp = true,
-      description = "Show this and exit.")
-  private boolean help;
-
   @Parameters(
       paramLabel = "MAIN [ARGUMENT]",
       arity = "1..*",
@@ -207,8 +199,7 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws InterruptedException {
-    checkOptions();
+  public int runProgram() throws InterruptedException {
     Machine machine = Machine.here(environment);
     LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
     boolean overTcp = !threads && isOverTcp(search);
@@ -225,7 +216,7 @@ public final class RunCommand implements Callable<Integer> {
       }
     }
     if (dryRun) {
-      spec.commandLine().getOut().println(plan.text());
+      print("%s", plan.text());
       return 0;
     }
     JobRunner runner = new JobRunner();
@@ -275,7 +266,8 @@ public final class RunCommand implements Callable<Integer> {
         : ProgramFiles.onClassPath(classPath, program.get(0), arguments);
   }
 
-  private void checkOptions() {
+  @Override
+  public void checkCommandLine() {
     if (ranks < 1) {
       throw ToolException.badUse("-np takes 1 or more ranks: -np %s", ranks);
     }
