@@ -45,8 +45,6 @@ final class RanksAsProcesses implements Job {
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
-  private static final int TERMINATED = 128 + 15;
-
   static final Redirect NO_INPUT = Redirect.from(new File("/dev/null"));
 
   /**
@@ -156,7 +154,7 @@ final class RanksAsProcesses implements Job {
       watchRunning();
       int code = process.exitValue();
       // A rank that aborts the job ends the others by SIGTERM, and its own code says more.
-      failure = failure == 0 || failure == TERMINATED && code != 0 ? code : failure;
+      failure = failure == 0 || failure == ExitCode.TERMINATED && code != 0 ? code : failure;
     }
     return failure;
   }

@@ -33,8 +33,6 @@ final class RanksOverSsh implements Job {
   /** The exit code of ssh if it cannot connect, or not any more. */
   static final int SSH_FAILED = 255;
 
-  private static final int TERMINATED = 128 + 15;
-
   /** No collector, and a first heap: JAVA_TOOL_OPTIONS may name others. */
   private static final List<String> SMALL_JVM =
       List.of("-XX:TieredStopAtLevel=1", "-Xms8m", "-Xmx128m");
@@ -130,7 +128,9 @@ final class RanksOverSsh implements Job {
       }
       boolean lost =
           code == SSH_FAILED
-              || code != TERMINATED && code != ExitCode.RANK_LOST && ExitCode.tellsOfLostRank(code);
+              || code != ExitCode.TERMINATED
+                  && code != ExitCode.RANK_LOST
+                  && ExitCode.tellsOfLostRank(code);
       boolean cameTooLate = node.joins && code == ExitCode.RANK_LOST;
       result = lost && !ending || cameTooLate ? result : code;
       if (lost
@@ -190,7 +190,7 @@ final class RanksOverSsh implements Job {
   private static int weight(int code) {
     return switch (code) {
       case 0 -> 0;
-      case TERMINATED -> 1;
+      case ExitCode.TERMINATED -> 1;
       case ExitCode.RANK_LOST -> 2;
       default -> 3;
     };

@@ -22,8 +22,6 @@ public final class RemoteNode {
   /** The first line of the standard output, for the launcher. */
   static final String STARTED = "gradient-sync: started";
 
-  private static final int TERMINATED = 128 + 15;
-
   private RemoteNode() {}
 
   /**
@@ -69,7 +67,7 @@ public final class RemoteNode {
     } catch (IOException e) {
       // as the end
     }
-    System.exit(TERMINATED);
+    System.exit(ExitCode.TERMINATED);
   }
 
   /** Writes variables as {@link #main} reads them. */

@@ -330,10 +330,11 @@ public final class RunCommand extends Program {
     if (master != null && !master.matches(".+:\\d{1,5}")) {
       throw ToolException.badUse("--master takes HOST:PORT: --master %s", master);
     }
-    if (master != null && !isPort(master.substring(master.lastIndexOf(':') + 1))) {
+    int port = master == null ? 1 : Integer.parseInt(master.replaceFirst(".*:", ""));
+    if (port < 1 || port >= 1 << 16) {
       throw ToolException.badUse("--master takes a port from 1 to 65535: --master %s", master);
     }
-    if (nodes > 1 && environment.getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
+    if (nodes > 1 && environment.getOrDefault(RanksAsProcesses.SECRET, "").isBlank()) {
       throw ToolException.badUse(
           "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
               + " same long random text on each");
@@ -349,11 +350,6 @@ public final class RunCommand extends Program {
               + " %s",
           hostFile);
     }
-  }
-
-  private static boolean isPort(String digits) {
-    int port = Integer.parseInt(digits);
-    return port > 0 && port < 1 << 16;
   }
 
   private void checkElastic() {
