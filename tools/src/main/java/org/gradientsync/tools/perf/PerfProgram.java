@@ -326,7 +326,7 @@ abstract class PerfProgram extends RankedProgram {
           .filter(Objects::nonNull)
           .forEach(
               result -> {
-                printHostCost(sync, result);
+                PerfTable.hostCost(result).ifPresent(line -> print(sync, "%s", line));
                 own.add(result);
               });
       bytes = bytes > maxBytes / factor ? Long.MAX_VALUE : bytes * factor;
@@ -409,20 +409,6 @@ abstract class PerfProgram extends RankedProgram {
     gatherTexts(sync, line).forEach(one -> print(sync, "%s", one));
   }
 
-  private void printHostCost(GradientSync sync, PerfResult result) {
-    HostCost host = result.host();
-    if (host != null) {
-      print(
-          sync,
-          "# host: size=%d %s cpu=%.2f us, wall=%.2f us, allocated=%.1f bytes per call",
-          result.bytes(),
-          result.placement(),
-          host.cpuNanos() / 1e3,
-          host.wallNanos() / 1e3,
-          host.bytes());
-    }
-  }
-
   private boolean write(GradientSync sync, List<PerfResult> results, List<PerfResult> rivals) {
     return write(
         "the results: " + names(json, plot),
@@ -433,29 +419,9 @@ abstract class PerfProgram extends RankedProgram {
           }
           if (plot != null) {
             String title = title() + ", " + sync.size() + " ranks, " + sync.device().name();
-            PerfPlot.write(plot, title, lines(results, rivals));
+            PerfPlot.write(plot, title, PerfPlot.lines(this::line, results, rivals));
           }
         });
-  }
-
-  /** Returns the results by the line of the plot to which they belong, in order. */
-  Map<String, List<PerfResult>> lines(List<PerfResult> results, List<PerfResult> rivals) {
-    boolean several =
-        Stream.concat(results.stream(), rivals.stream()).map(PerfResult::reducer).distinct().count()
-            > 1;
-    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
-    for (PerfResult result : results) {
-      String line = line(result, several);
-      if (line != null) {
-        lines.computeIfAbsent(line, key -> new ArrayList<>()).add(result);
-      }
-    }
-    boolean collectives = rivals.stream().map(PerfResult::collective).distinct().count() > 1;
-    for (PerfResult rival : rivals) {
-      String line = (collectives ? rival.collective() + ", " : "") + rival.reducer();
-      lines.computeIfAbsent(line, key -> new ArrayList<>()).add(rival);
-    }
-    return lines;
   }
 
   /** Returns what holds for all results. */
