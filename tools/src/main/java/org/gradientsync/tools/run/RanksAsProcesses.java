@@ -144,7 +144,7 @@ final class RanksAsProcesses implements Job {
   }
 
   /** Waits until all have ended, or one has failed. */
-  private int await(BlockingQueue<Process> ended) throws IOException, InterruptedException {
+  private int await(BlockingQueue<Process> ended) throws InterruptedException {
     int failure = 0;
     for (int running = share.count(); running > 0; running--) {
       Process process = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
@@ -165,7 +165,7 @@ final class RanksAsProcesses implements Job {
    *
    * @return the code of the last that took part
    */
-  private int awaitElastic(BlockingQueue<Process> ended) throws IOException, InterruptedException {
+  private int awaitElastic(BlockingQueue<Process> ended) throws InterruptedException {
     int[] losses = new int[share.count()]; // each soon after a start
     boolean hasBegun = share.joins();
     long lastDone = System.nanoTime();
@@ -253,7 +253,7 @@ final class RanksAsProcesses implements Job {
   }
 
   /** Lets the ranks that run, with what they have started, end with this process. */
-  private void watchRunning() throws IOException {
+  private void watchRunning() {
     Sessions.watch(
         watch, running().stream().map(each -> "-" + each.pid()).collect(Collectors.joining(" ")));
   }

@@ -45,10 +45,14 @@ final class Sessions {
    *
    * @param targets numbers of processes, and of sessions with a minus before
    */
-  static void watch(Process watch, String targets) throws IOException {
-    OutputStream out = watch.getOutputStream();
-    out.write((targets + "\n").getBytes(StandardCharsets.US_ASCII));
-    out.flush();
+  static void watch(Process watch, String targets) {
+    try {
+      OutputStream out = watch.getOutputStream();
+      out.write((targets + "\n").getBytes(StandardCharsets.US_ASCII));
+      out.flush();
+    } catch (IOException e) {
+      // a scheduler has ended it, and ends the others, too
+    }
   }
 
   /** Waits for processes that are to end, kills those that do not in time, and waits for output. */
