@@ -17,7 +17,7 @@ class LinkPerfTest {
   void saysThatThereIsNoGpu() {
     GpuProgramsTest.requireNoGpu();
     for (String[] args : new String[][] {{}, {"--bytes=64k", "--repeats=1"}}) {
-      Run.of(new LinkPerf(), args).exits(3).complainsInOneLine("gradient-sync links: ");
+      Run.of(new LinkPerf(), args).exits(3).complainsInOneLine("links: ");
     }
   }
 

@@ -232,7 +232,8 @@ class CollectivesPerfTest {
         new PerfResult(
             PerfCollective.ALL_GATHER, "peer", true, 1024, 128, 2, List.of(6.0), null, null);
     List<PerfResult> rivals = Rivals.read(SAMPLE.resolve("2-ranks-all-gather-rivals.json"));
-    Map<String, List<PerfResult>> lines = new CollectivesPerf().lines(List.of(own), rivals);
+    Map<String, List<PerfResult>> lines =
+        PerfPlot.lines(new CollectivesPerf()::line, List.of(own), rivals);
     assertEquals(List.of("all-gather, peer", "nccl", "nccl-symm"), List.copyOf(lines.keySet()));
     assertEquals(2, lines.get("nccl").size());
     XYChart chart = PerfPlot.chart("title", "time (us)", PerfResult::microseconds, lines);
@@ -243,12 +244,15 @@ class CollectivesPerfTest {
     assertEquals(10, chart.getSeries("all-gather, peer").getXData()[0], 1e-9); // 1K
     assertEquals(
         List.of("peer, in-place", "nccl", "nccl-symm"),
-        List.copyOf(new AllReducePerf().lines(List.of(own), rivals).keySet()));
+        List.copyOf(PerfPlot.lines(new AllReducePerf()::line, List.of(own), rivals).keySet()));
     List<PerfResult> both = new ArrayList<>(rivals);
     both.addAll(Rivals.read(SAMPLE.resolve("2-ranks-rivals.json")));
-    assertTrue(new CollectivesPerf().lines(List.of(own), both).containsKey("all-reduce, one-shot"));
+    assertTrue(
+        PerfPlot.lines(new CollectivesPerf()::line, List.of(own), both)
+            .containsKey("all-reduce, one-shot"));
     assertEquals(
-        List.of("all-gather"), names(new CollectivesPerf().lines(List.of(own), List.of())));
+        List.of("all-gather"),
+        names(PerfPlot.lines(new CollectivesPerf()::line, List.of(own), List.of())));
   }
 
   private static List<String> names(Map<String, List<PerfResult>> lines) {

@@ -43,7 +43,7 @@ class ProgressTest {
   @Test
   void saysWhatIsBeingDone() throws InterruptedException {
     Lines err = new Lines();
-    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5))) {
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5), false)) {
       progress.stage("averaging");
       assertTrue(err.printed.await(30, TimeUnit.SECONDS));
     }
@@ -53,7 +53,7 @@ class ProgressTest {
   @Test
   void isSilentWhereNothingWasNoted() throws InterruptedException {
     Lines err = new Lines();
-    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5))) {
+    try (Progress progress = new Progress(err, "program", Duration.ofMillis(5), false)) {
       assertEquals(false, err.printed.await(100, TimeUnit.MILLISECONDS), progress::toString);
     }
     assertEquals("", err.text.toString());

@@ -98,12 +98,9 @@ final class Clock {
       }
     }
 
-    /** Waits up to the check's own limit or the time left for all. */
     void await(Duration left) {
-      long own = check.limit().toNanos() - (System.nanoTime() - began);
-      long wait = Math.max(1, Math.min(own, left.toNanos()));
       try {
-        TimeUnit.NANOSECONDS.timedJoin(thread, wait);
+        TimeUnit.NANOSECONDS.timedJoin(thread, Math.max(1, left.toNanos()));
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
       }

@@ -14,12 +14,12 @@ import picocli.CommandLine.Option;
 
 /** Finds out about this machine and this job, and what is wrong with them. */
 @Command(
-    name = "gradient-sync doctor",
+    name = "doctor",
     description = {
-      "Says what can be known about this machine, and under mpirun about this job: JDK, Open MPI,"
-          + " settings, CPUs, shared memory, GPUs and the ways between them, the reducer that would"
-          + " be taken and why no other one. At the end it says what is wrong, and what to do about"
-          + " it.",
+      "Says what is wrong with this machine or this job, and what to do.",
+      "Before that it says what can be known about the machine, and under mpirun about the job:"
+          + " JDK, Open MPI, settings, CPUs, shared memory, GPUs and the ways between them, the"
+          + " reducer that would be taken and why no other one.",
       "Alone: gradient-sync doctor",
       "A job, started as your program is: gradient-sync run -np 2 doctor",
       "Whatever might crash or hang is tried in processes of their own, and all is over within a"
@@ -36,9 +36,7 @@ public final class Doctor extends Program {
   private static final int LEAST_SECONDS = 10;
   private static final String END = "doctor-end";
 
-  private final Duration used;
-  private final boolean ownProcess;
-  private final Place place;
+  private final Place place = Place.of(LauncherVariables.environment());
   private final Facts facts = new Facts();
   private final AtomicBoolean told = new AtomicBoolean();
   private Round round;
@@ -53,27 +51,6 @@ public final class Doctor extends Program {
       description = "When to give up what is not finished (default: ${DEFAULT-VALUE}).")
   private int seconds;
 
-  /** Creates a doctor in a process that does other things, too. */
-  Doctor() {
-    this(Duration.ZERO, false);
-  }
-
-  private Doctor(Duration used, boolean ownProcess) {
-    this.used = used;
-    this.ownProcess = ownProcess;
-    place = Place.of(LauncherVariables.environment());
-  }
-
-  /**
-   * Runs the program.
-   *
-   * @param args the command line
-   */
-  public static void main(String[] args) {
-    Duration used = Duration.ofMillis(ManagementFactory.getRuntimeMXBean().getUptime());
-    start(new Doctor(used, true), args);
-  }
-
   @Override
   public void checkCommandLine() {
     requireAtLeast(LEAST_SECONDS, "--seconds", seconds);
@@ -82,13 +59,12 @@ public final class Doctor extends Program {
 
   @Override
   public int runProgram() {
+    Duration used = Duration.ofMillis(ManagementFactory.getRuntimeMXBean().getUptime());
     Clock clock = new Clock(Duration.ofSeconds(seconds), used);
     round = new Round(place, clock);
-    if (ownProcess) {
-      clock.guard(() -> leave("did not finish in time"));
-      // mpirun ends all ranks when one is lost, with one second's notice.
-      Runtime.getRuntime().addShutdownHook(new Thread(() -> leave("was ended from outside"), END));
-    }
+    clock.guard(() -> leave("did not finish in time"));
+    // mpirun ends all ranks when one is lost, with one second's notice.
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> leave("was ended from outside"), END));
     try {
       say("looking and trying");
       Exam exam = new Exam(place, clock, LauncherVariables.environment());

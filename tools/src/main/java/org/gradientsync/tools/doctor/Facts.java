@@ -1,6 +1,8 @@
 package org.gradientsync.tools.doctor;
 
-import java.util.ArrayList;
+import com.fasterxml.jackson.jr.ob.JSON;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -53,7 +55,7 @@ final class Facts {
     return copy;
   }
 
-  /** Returns one line for each fact: section, name and value, separated by tabs. */
+  /** Returns one line for each fact: section, name and value as JSON. */
   synchronized String text() {
     StringBuilder text = new StringBuilder();
     sections.forEach(
@@ -63,16 +65,22 @@ final class Facts {
   }
 
   static String line(String section, String name, Object value) {
-    return escaped(section) + '\t' + escaped(name) + '\t' + escaped(String.valueOf(value));
+    try {
+      return JSON.std.asString(List.of(section, name, String.valueOf(value)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /** Reads {@link #text}, and ignores other lines. */
   static Facts read(String text) {
     Facts facts = new Facts();
-    for (String line : text.split("\n", -1)) {
-      String[] parts = line.split("\t", -1);
-      if (parts.length == 3) {
-        facts.add(plain(parts[0]), plain(parts[1]), plain(parts[2]));
+    for (String line : text.split("\n")) {
+      try {
+        List<String> parts = JSON.std.listOfFrom(String.class, line);
+        facts.add(parts.get(0), parts.get(1), parts.get(2));
+      } catch (IOException | IndexOutOfBoundsException e) {
+        continue; // it is no fact
       }
     }
     return facts;
@@ -80,24 +88,6 @@ final class Facts {
 
   /** Joins a list into one value. */
   static String joined(List<String> values) {
-    return values.isEmpty() ? "none" : String.join(" ", new ArrayList<>(values));
-  }
-
-  private static String escaped(String text) {
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "");
-  }
-
-  private static String plain(String text) {
-    StringBuilder plain = new StringBuilder();
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (c == '\\' && i + 1 < text.length()) {
-        char next = text.charAt(++i);
-        plain.append(next == 't' ? '\t' : next == 'n' ? '\n' : next);
-      } else {
-        plain.append(c);
-      }
-    }
-    return plain.toString();
+    return values.isEmpty() ? "none" : String.join(" ", values);
   }
 }

@@ -1,16 +1,19 @@
 package org.gradientsync.tools.doctor;
 
-import static org.gradientsync.tools.links.DriverCall.check;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.StringJoiner;
 import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUipcMemHandle;
+import jcuda.driver.CUipcMem_flags;
 import jcuda.driver.JCudaDriver;
 import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.cuda.internal.driver.JCudaHandles;
 import org.gradientsync.tools.links.LinkGpu;
 import org.gradientsync.tools.links.LinkKind;
 import org.gradientsync.tools.links.LinkMeter;
@@ -28,14 +31,25 @@ final class GpuLinks {
 
   private static final int REPEATS = 3;
 
+  /** The number in GPU 0's memory; each further GPU has one more. */
+  private static final int NUMBER = 4711;
+
   private GpuLinks() {}
 
-  /** Prints facts. */
+  /**
+   * Prints facts.
+   *
+   * @param args nothing, or a handle of each GPU's memory, for a process that is to map it
+   */
   public static void main(String[] args) {
     int count = CudaGpu.visible().size();
     List<LinkGpu> gpus = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       gpus.add(new LinkGpu(i, Integer.BYTES));
+    }
+    if (args.length > 0) {
+      map(args, gpus);
+      return;
     }
     for (int i = 0; i < count; i++) {
       StringJoiner row = new StringJoiner(", ");
@@ -45,7 +59,7 @@ final class GpuLinks {
         }
       }
       if (count > 1) {
-        GpuList.print(Gpus.LINKS, "GPU " + i + COPIES, row);
+        print("GPU " + i + COPIES, row);
       }
     }
     mapped(gpus);
@@ -55,23 +69,20 @@ final class GpuLinks {
     }
   }
 
+  private static void print(String name, Object value) {
+    Gpus.print(Gpus.LINKS, name, value);
+  }
+
   /** Copies a number, and checks that it arrives. */
   private static String copied(LinkGpu from, LinkGpu to, int number) {
     try {
       boolean access = from.enableAccess(to) && to.enableAccess(from);
       write(from, number);
-      check(
+      from.check(
           JCudaDriver.cuMemcpyPeer(
               to.target(), to.context(), from.source(), from.context(), Integer.BYTES),
-          "cuMemcpyPeer",
-          from.what() + ", to=" + to.name());
-      int[] got = new int[1];
-      to.makeCurrent();
-      check(
-          JCudaDriver.cuMemcpyDtoH(Pointer.to(got), to.target(), Integer.BYTES),
-          "cuMemcpyDtoH",
-          to.what());
-      if (got[0] != number) {
+          "cuMemcpyPeer to " + to);
+      if (read(to, to.target()) != number) {
         return "wrong data";
       }
       return access ? STRAIGHT : "through the host";
@@ -82,10 +93,16 @@ final class GpuLinks {
 
   private static void write(LinkGpu gpu, int number) {
     gpu.makeCurrent();
-    check(
+    gpu.check(
         JCudaDriver.cuMemcpyHtoD(gpu.source(), Pointer.to(new int[] {number}), Integer.BYTES),
-        "cuMemcpyHtoD",
-        gpu.what());
+        "cuMemcpyHtoD");
+  }
+
+  private static int read(LinkGpu gpu, CUdeviceptr from) {
+    int[] got = new int[1];
+    gpu.makeCurrent();
+    gpu.check(JCudaDriver.cuMemcpyDtoH(Pointer.to(got), from, Integer.BYTES), "cuMemcpyDtoH");
+    return got[0];
   }
 
   /** Makes another process map each GPU's memory. */
@@ -93,20 +110,53 @@ final class GpuLinks {
     String[] handles = new String[gpus.size()];
     try {
       for (int i = 0; i < handles.length; i++) {
-        write(gpus.get(i), GpuImport.NUMBER + i);
-        handles[i] = GpuImport.export(gpus.get(i));
+        LinkGpu gpu = gpus.get(i);
+        write(gpu, NUMBER + i);
+        CUipcMemHandle handle = new CUipcMemHandle();
+        gpu.check(JCudaDriver.cuIpcGetMemHandle(handle, gpu.source()), "cuIpcGetMemHandle");
+        handles[i] = HexFormat.of().formatHex(JCudaHandles.bytes(handle));
       }
     } catch (RuntimeException e) {
-      GpuList.print(Gpus.LINKS, "GPU 0" + MAPPED, "failed: " + e.getMessage());
+      print("GPU 0" + MAPPED, "failed: " + e.getMessage());
       return;
     }
     ChildProcess.Result trial =
-        ChildProcess.java(GpuImport.class.getName(), handles).run(Duration.ofSeconds(8));
-    Facts.read(trial.output())
-        .section(Gpus.LINKS)
-        .forEach((name, value) -> GpuList.print(Gpus.LINKS, name, value));
+        ChildProcess.java(GpuLinks.class.getName(), handles).run(Duration.ofSeconds(8));
+    Facts.read(trial.output()).section(Gpus.LINKS).forEach(GpuLinks::print);
     if (!trial.isGood()) {
-      GpuList.print(Gpus.LINKS, "another process" + MAPPED, "failed: " + trial.failure());
+      print("another process" + MAPPED, "failed: " + trial.failure());
+    }
+  }
+
+  /** Maps and reads the GPU memory of the process that started this one. */
+  private static void map(String[] handles, List<LinkGpu> gpus) {
+    for (int from = 0; from < handles.length; from++) {
+      StringJoiner row = new StringJoiner(", ");
+      for (LinkGpu to : gpus) {
+        if (gpus.get(from) != to || gpus.size() == 1) {
+          row.add(to + ": " + mapped(handles[from], to, NUMBER + from));
+        }
+      }
+      print("GPU " + from + MAPPED, row);
+    }
+  }
+
+  private static String mapped(String text, LinkGpu gpu, int expected) {
+    try {
+      CUipcMemHandle handle = new CUipcMemHandle();
+      byte[] bytes = HexFormat.of().parseHex(text);
+      System.arraycopy(bytes, 0, JCudaHandles.bytes(handle), 0, bytes.length);
+      CUdeviceptr address = new CUdeviceptr();
+      gpu.makeCurrent();
+      gpu.check(
+          JCudaDriver.cuIpcOpenMemHandle(
+              address, handle, CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+          "cuIpcOpenMemHandle");
+      int got = read(gpu, address);
+      gpu.check(JCudaDriver.cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle");
+      return got == expected ? "yes" : "wrong data";
+    } catch (RuntimeException e) {
+      return "failed: " + e.getMessage();
     }
   }
 
@@ -134,12 +184,12 @@ final class GpuLinks {
     List<String> complaints = new ArrayList<>();
     for (LinkKind kind : kinds) {
       if (!kind.links().isEmpty()) {
-        GpuList.print(Gpus.LINKS, kind.name(), inBrief(kind));
+        print(kind.name(), inBrief(kind));
         complaints.addAll(kind.complaints());
       }
     }
     if (!complaints.isEmpty()) {
-      GpuList.print(Gpus.LINKS, SLOW, String.join("; ", complaints));
+      print(SLOW, String.join("; ", complaints));
     }
   }
 

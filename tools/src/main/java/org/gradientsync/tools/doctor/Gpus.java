@@ -3,6 +3,14 @@ package org.gradientsync.tools.doctor;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import jcuda.driver.JCudaDriver;
+import jcuda.nvrtc.JNvrtc;
+import org.gradientsync.UnavailableException;
+import org.gradientsync.cuda.CudaGpu;
+import org.gradientsync.cuda.compute.CudaBlas;
+import org.gradientsync.cuda.compute.CudaModule;
+import org.gradientsync.spi.Availability;
 import org.gradientsync.tools.program.ChildProcess;
 
 /** Checks GPUs, their libraries and their links, each in a separate process. */
@@ -23,8 +31,7 @@ final class Gpus {
   static void list(Facts facts) throws IOException {
     String driver = driver();
     facts.add(GPUS, DRIVER, driver.isEmpty() ? NO_DRIVER : driver);
-    ChildProcess.Result trial =
-        ChildProcess.java(GpuList.class.getName()).run(Duration.ofSeconds(15));
+    ChildProcess.Result trial = ChildProcess.java(Gpus.class.getName()).run(Duration.ofSeconds(15));
     facts.addAll(Facts.read(trial.output()));
     if (!trial.isGood()) {
       facts.add(GPUS, USABLE, "no: " + trial.failure());
@@ -58,5 +65,41 @@ final class Gpus {
 
   static boolean areUsable(Facts facts) {
     return facts.get(GPUS, USABLE).equals("yes");
+  }
+
+  /** The process that loads the NVIDIA driver, cuBLAS and NVRTC, and prints facts. */
+  public static void main(String[] args) {
+    List<CudaGpu> gpus;
+    try {
+      gpus = CudaGpu.visible();
+    } catch (UnavailableException e) {
+      print(GPUS, USABLE, "no: " + e.getMessage());
+      return;
+    }
+    print(GPUS, USABLE, "yes");
+    int[] version = new int[1];
+    JCudaDriver.cuDriverGetVersion(version);
+    print(GPUS, "CUDA of the driver", version[0] / 1000 + "." + version[0] % 1000 / 10);
+    for (CudaGpu gpu : gpus) {
+      print(GPUS, "GPU " + gpu.ordinal(), gpu.name() + " (" + gpu.pciAddress() + ")");
+    }
+    print(GPUS, CUBLAS, text(CudaBlas.availability(), ""));
+    Availability compiler = CudaModule.compilerAvailability();
+    int[] major = new int[1];
+    int[] minor = new int[1];
+    if (compiler.usable()) {
+      JNvrtc.nvrtcVersion(major, minor);
+    }
+    print(GPUS, NVRTC, text(compiler, ", " + major[0] + "." + minor[0]));
+  }
+
+  private static String text(Availability availability, String more) {
+    return availability.usable() ? "usable" + more : "no: " + availability.reason();
+  }
+
+  /** Prints at once, so that nothing is lost if this process dies. */
+  static void print(String section, String name, Object value) {
+    System.out.println(Facts.line(section, name, value));
+    System.out.flush();
   }
 }

@@ -1,13 +1,12 @@
 package org.gradientsync.tools.doctor;
 
 import java.io.IOException;
-import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.Optional;
+import org.gradientsync.core.backend.OwnFiles;
 
 /** Texts that the ranks of one node exchange through a folder, for when MPI does not work. */
 final class Node {
@@ -26,28 +25,14 @@ final class Node {
    * @return empty if there is no such folder, or another user owns it
    */
   static Optional<Node> in(Path folder) {
-    if (folder == null) {
+    if (folder == null || !Files.isWritable(folder.getParent())) {
       return Optional.empty();
     }
     try {
-      Path parent = folder.getParent();
-      if (!Files.isDirectory(parent) || !Files.isWritable(parent)) {
-        return Optional.empty();
-      }
-      if (!Files.isDirectory(folder)) {
-        try {
-          Files.createDirectory(
-              folder,
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-        } catch (FileAlreadyExistsException e) {
-          return in(folder); // another rank was faster
-        }
-      }
-      Path own = Files.createTempFile(folder, "owner", "");
-      boolean ours = Files.getOwner(own).equals(Files.getOwner(folder));
-      Files.delete(own);
-      return ours ? Optional.of(new Node(folder)) : Optional.empty();
-    } catch (IOException | RuntimeException e) {
+      Files.createDirectories(folder, OwnFiles.mode(folder.getParent(), "rwx------"));
+      OwnFiles.ofThisUser().requireFolder(folder);
+      return Optional.of(new Node(folder));
+    } catch (IOException e) {
       return Optional.empty();
     }
   }

@@ -1,11 +1,11 @@
 /**
  * The program {@code doctor} checks a machine and a job, and reports what is wrong and what to do.
  *
- * <p>{@code Exam} runs the checks, each with its own time limit, and they add {@code Facts}. Code
+ * <p>{@code Exam} runs the checks, each for a part of the time, and they add {@code Facts}. Code
  * that loads natives, talks to a driver or waits for other ranks may crash or hang, and must not
  * take the user's page with it. So it runs in a separate process ({@code ChildProcess}), which
- * prints each fact as soon as it knows it. {@code GpuList} loads the driver and the CUDA libraries.
- * {@code GpuLinks} copies between GPUs, and starts {@code GpuImport} to map its memory, which only
+ * prints each fact as soon as it knows it. {@code Gpus} loads the driver and the CUDA libraries.
+ * {@code GpuLinks} copies between GPUs, and starts itself again to map its memory, which only
  * another process can do. {@code MpiTrial} of the module mpi loads Open MPI. Facts that a process
  * printed before it died still count, and how it ended is a fact, too.
  *

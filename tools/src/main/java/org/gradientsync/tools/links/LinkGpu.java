@@ -1,16 +1,15 @@
 package org.gradientsync.tools.links;
 
-import static org.gradientsync.tools.links.DriverCall.check;
-
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
+import org.gradientsync.DeviceException;
 
 /**
  * A GPU with memory to copy from and to. It does not reset its primary context at the end, because
- * other libraries of the process may use it.
+ * other libraries of the process may use it. If opening fails, the process is to end.
  */
 public final class LinkGpu implements AutoCloseable {
   // CUDA error codes.
@@ -32,72 +31,45 @@ public final class LinkGpu implements AutoCloseable {
    */
   public LinkGpu(int ordinal, long bytes) {
     this.ordinal = ordinal;
-    check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet", what());
-    check(
-        JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain", what());
+    check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
+    check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
     makeCurrent();
     source = allocate(bytes);
-    try {
-      target = allocate(bytes);
-    } catch (RuntimeException e) {
-      JCudaDriver.cuMemFree(source);
-      throw e;
-    }
+    target = allocate(bytes);
   }
 
-  /**
-   * Returns the GPU's name for users.
-   *
-   * @return for example {@code GPU 0}
-   */
-  public String name() {
-    return "GPU " + ordinal;
+  private CUdeviceptr allocate(long bytes) {
+    CUdeviceptr memory = new CUdeviceptr();
+    check(JCudaDriver.cuMemAlloc(memory, bytes), "cuMemAlloc of " + bytes + " bytes");
+    return memory;
   }
 
-  /**
-   * Returns the GPU's primary context.
-   *
-   * @return the context, retained while this object is open
-   */
+  /** Returns its primary context. */
   public CUcontext context() {
     return context;
   }
 
-  /**
-   * Returns the memory to copy from.
-   *
-   * @return its address
-   */
+  /** Returns the address of the memory to copy from. */
   public CUdeviceptr source() {
     return source;
   }
 
-  /**
-   * Returns the memory to copy to.
-   *
-   * @return its address
-   */
+  /** Returns the address of the memory to copy to. */
   public CUdeviceptr target() {
     return target;
   }
 
   /** Makes this GPU's context current on the calling thread, where the driver's calls use it. */
   public void makeCurrent() {
-    check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent", what());
+    check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
   }
 
-  /**
-   * Enables peer access to another GPU's memory, if possible.
-   *
-   * @param peer the other GPU
-   * @return whether there is peer access
-   */
+  /** Enables peer access to another GPU's memory, and returns whether there is any. */
   public boolean enableAccess(LinkGpu peer) {
     int[] can = new int[1];
     check(
         JCudaDriver.cuDeviceCanAccessPeer(can, device, peer.device),
-        "cuDeviceCanAccessPeer",
-        what() + ", peer=" + peer.ordinal);
+        "cuDeviceCanAccessPeer of " + peer);
     if (can[0] == 0) {
       return false;
     }
@@ -107,31 +79,35 @@ public final class LinkGpu implements AutoCloseable {
       return false;
     }
     if (result != ALREADY_ENABLED) {
-      check(result, "cuCtxEnablePeerAccess", what() + ", peer=" + peer.ordinal);
+      check(result, "cuCtxEnablePeerAccess to " + peer);
     }
     return true;
   }
 
   /**
-   * Returns the GPU's name for error texts.
+   * Throws if a call to the driver has failed.
    *
-   * @return for example {@code gpu=0}
+   * @param result what it returned
+   * @param call its name
    */
-  public String what() {
-    return "gpu=" + ordinal;
-  }
-
-  private CUdeviceptr allocate(long bytes) {
-    CUdeviceptr memory = new CUdeviceptr();
-    check(JCudaDriver.cuMemAlloc(memory, bytes), "cuMemAlloc", what() + ", bytes=" + bytes);
-    return memory;
+  public void check(int result, String call) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      throw new DeviceException(
+          call + " failed: " + CUresult.stringFor(result) + " (" + result + "), gpu=" + ordinal,
+          result);
+    }
   }
 
   @Override
   public void close() {
     makeCurrent();
-    int first = JCudaDriver.cuMemFree(source);
-    int second = JCudaDriver.cuMemFree(target);
-    check(first != CUresult.CUDA_SUCCESS ? first : second, "cuMemFree", what());
+    check(JCudaDriver.cuMemFree(source), "cuMemFree");
+    check(JCudaDriver.cuMemFree(target), "cuMemFree");
+  }
+
+  /** Returns for example {@code GPU 0}. */
+  @Override
+  public String toString() {
+    return "GPU " + ordinal;
   }
 }

@@ -34,11 +34,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
     }
   }
 
-  /**
-   * Returns the median of the figures.
-   *
-   * @return in their unit
-   */
+  /** Returns the median of the figures. */
   public double median() {
     return Program.median(links.stream().mapToDouble(Link::value).toArray());
   }
@@ -57,11 +53,7 @@ public record LinkKind(String name, String unit, boolean higherIsBetter, List<Li
     return higherIsBetter ? value / median : median / value;
   }
 
-  /**
-   * Describes the slow links.
-   *
-   * @return one line for each
-   */
+  /** Describes the slow links, one in a line. */
   public List<String> complaints() {
     double median = links.isEmpty() ? 0 : median();
     return slow().stream()

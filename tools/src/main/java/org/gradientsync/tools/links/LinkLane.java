@@ -1,10 +1,7 @@
 package org.gradientsync.tools.links;
 
-import static org.gradientsync.tools.links.DriverCall.check;
-
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
-import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
@@ -21,17 +18,17 @@ final class LinkLane implements AutoCloseable {
   LinkLane(LinkGpu gpu) {
     this.gpu = gpu;
     gpu.makeCurrent();
-    check(
+    gpu.check(
         JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate",
-        gpu.what());
-    create(start);
-    create(end);
+        "cuStreamCreate");
+    for (CUevent event : new CUevent[] {start, end}) {
+      gpu.check(JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DEFAULT), "cuEventCreate");
+    }
   }
 
   void enqueue(LinkCopy copy) {
     gpu.makeCurrent();
-    copy.step().enqueue(stream);
+    gpu.check(copy.step().applyAsInt(stream), "copy from " + copy.from() + " to " + copy.to());
   }
 
   void start() {
@@ -42,61 +39,45 @@ final class LinkLane implements AutoCloseable {
     record(end);
   }
 
+  private void record(CUevent event) {
+    gpu.makeCurrent();
+    gpu.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+  }
+
   /** Makes later work wait for another lane's end. */
   void waitForEndOf(LinkLane other) {
     gpu.makeCurrent();
-    check(JCudaDriver.cuStreamWaitEvent(stream, other.end, 0), "cuStreamWaitEvent", gpu.what());
+    gpu.check(JCudaDriver.cuStreamWaitEvent(stream, other.end, 0), "cuStreamWaitEvent");
   }
 
   /** Returns whether the GPU has reached the start. */
   boolean hasStarted() {
     gpu.makeCurrent();
     int result = JCudaDriver.cuEventQuery(start);
-    if (result == NOT_READY) {
-      return false;
+    if (result != NOT_READY) {
+      gpu.check(result, "cuEventQuery");
     }
-    check(result, "cuEventQuery", gpu.what());
-    return true;
+    return result != NOT_READY;
   }
 
   void await() {
     gpu.makeCurrent();
-    check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize", gpu.what());
+    gpu.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
   }
 
   /** Returns the time from start to end. The GPU must have reached both. */
   double seconds() {
     gpu.makeCurrent();
     float[] milliseconds = new float[1];
-    check(
-        JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime", gpu.what());
+    gpu.check(JCudaDriver.cuEventElapsedTime(milliseconds, start, end), "cuEventElapsedTime");
     return milliseconds[0] / 1e3;
-  }
-
-  private void create(CUevent event) {
-    check(
-        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DEFAULT),
-        "cuEventCreate",
-        gpu.what());
-  }
-
-  private void record(CUevent event) {
-    gpu.makeCurrent();
-    check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord", gpu.what());
   }
 
   @Override
   public void close() {
     gpu.makeCurrent();
-    int[] results = {
-      JCudaDriver.cuEventDestroy(start),
-      JCudaDriver.cuEventDestroy(end),
-      JCudaDriver.cuStreamDestroy(stream)
-    };
-    for (int result : results) {
-      if (result != CUresult.CUDA_SUCCESS) {
-        check(result, "cuEventDestroy or cuStreamDestroy", gpu.what());
-      }
-    }
+    gpu.check(JCudaDriver.cuEventDestroy(start), "cuEventDestroy");
+    gpu.check(JCudaDriver.cuEventDestroy(end), "cuEventDestroy");
+    gpu.check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
   }
 }

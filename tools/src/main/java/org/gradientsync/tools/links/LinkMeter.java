@@ -1,7 +1,5 @@
 package org.gradientsync.tools.links;
 
-import static org.gradientsync.tools.links.DriverCall.check;
-
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -23,15 +21,16 @@ public final class LinkMeter implements AutoCloseable {
 
   private static final int MOST_HOLDS = 16;
 
+  private static final String HOST = "host";
+
   private final long bytes;
   private final int repeats;
   private final List<LinkGpu> gpus = new ArrayList<>();
   private final boolean[][] access;
   private final Pointer host = new Pointer();
-  private boolean hostAllocated;
 
   /**
-   * Opens GPUs 0 to {@code count} - 1.
+   * Opens GPUs 0 to {@code count} - 1. If that fails, the process is to end.
    *
    * @param count how many GPUs
    * @param bytes the size of each copy that measures bandwidth
@@ -41,82 +40,67 @@ public final class LinkMeter implements AutoCloseable {
     this.bytes = bytes;
     this.repeats = repeats;
     access = new boolean[count][count];
-    try {
-      for (int i = 0; i < count; i++) {
-        gpus.add(new LinkGpu(i, Math.max(bytes, HOLDING_BYTES)));
-      }
-      for (int i = 0; i < count; i++) {
-        for (int j = 0; j < count; j++) {
-          access[i][j] = i != j && gpus.get(i).enableAccess(gpus.get(j));
-        }
-      }
-      gpus.get(0).makeCurrent();
-      check(
-          JCudaDriver.cuMemHostAlloc(host, 2 * bytes, JCudaDriver.CU_MEMHOSTALLOC_PORTABLE),
-          "cuMemHostAlloc",
-          "bytes=" + 2 * bytes);
-      hostAllocated = true;
-    } catch (RuntimeException e) {
-      try {
-        close();
-      } catch (RuntimeException also) {
-        e.addSuppressed(also);
-      }
-      throw e;
+    for (int i = 0; i < count; i++) {
+      gpus.add(new LinkGpu(i, Math.max(bytes, HOLDING_BYTES)));
     }
+    for (int i = 0; i < count; i++) {
+      for (int j = 0; j < count; j++) {
+        access[i][j] = i != j && gpus.get(i).enableAccess(gpus.get(j));
+      }
+    }
+    LinkGpu first = gpus.get(0);
+    first.makeCurrent();
+    first.check(
+        JCudaDriver.cuMemHostAlloc(host, 2 * bytes, JCudaDriver.CU_MEMHOSTALLOC_PORTABLE),
+        "cuMemHostAlloc of " + 2 * bytes + " bytes");
   }
 
-  /**
-   * Returns the number of GPUs.
-   *
-   * @return as many as requested
-   */
   public int count() {
     return gpus.size();
   }
 
-  /**
-   * Returns a large copy from one GPU to another.
-   *
-   * @param from the GPU that sends
-   * @param to the GPU that receives
-   * @return the copy, not yet enqueued
-   */
+  /** Returns a large copy between GPUs, made by the sending one. */
   public LinkCopy between(int from, int to) {
     return between(from, to, bytes);
   }
 
-  private LinkCopy between(int from, int to, long size) {
-    boolean throughHost = !access[from][to] || !access[to][from];
-    return LinkCopy.between(gpus.get(from), gpus.get(to), throughHost, size);
+  private LinkCopy between(int sender, int receiver, long size) {
+    LinkGpu from = gpus.get(sender);
+    LinkGpu to = gpus.get(receiver);
+    return new LinkCopy(
+        from,
+        from.toString(),
+        to.toString(),
+        !access[sender][receiver] || !access[receiver][sender],
+        stream ->
+            JCudaDriver.cuMemcpyPeerAsync(
+                to.target(), to.context(), from.source(), from.context(), size, stream));
   }
 
-  /**
-   * Returns a copy from the first half of the host's memory.
-   *
-   * @param gpu the GPU that receives
-   * @return the copy, not yet enqueued
-   */
-  public LinkCopy toDevice(int gpu) {
-    return LinkCopy.toDevice(host, gpus.get(gpu), bytes);
+  /** Returns a large copy from the first half of the host's memory. */
+  public LinkCopy toDevice(int number) {
+    LinkGpu gpu = gpus.get(number);
+    return new LinkCopy(
+        gpu,
+        HOST,
+        gpu.toString(),
+        false,
+        stream -> JCudaDriver.cuMemcpyHtoDAsync(gpu.target(), host, bytes, stream));
   }
 
-  /**
-   * Returns a copy to the second half of the host's memory.
-   *
-   * @param gpu the GPU that sends
-   * @return the copy, not yet enqueued
-   */
-  public LinkCopy toHost(int gpu) {
-    return LinkCopy.toHost(gpus.get(gpu), host.withByteOffset(bytes), bytes);
+  /** Returns a large copy to the second half of the host's memory. */
+  public LinkCopy toHost(int number) {
+    LinkGpu gpu = gpus.get(number);
+    Pointer half = host.withByteOffset(bytes);
+    return new LinkCopy(
+        gpu,
+        gpu.toString(),
+        HOST,
+        false,
+        stream -> JCudaDriver.cuMemcpyDtoHAsync(half, gpu.source(), bytes, stream));
   }
 
-  /**
-   * Measures the bandwidth of copies that run at the same time.
-   *
-   * @param copies different copies
-   * @return each copy's bandwidth in GB/s, the median of all repeats
-   */
+  /** Measures copies that run at the same time: GB/s of each, the median of all repeats. */
   public List<LinkKind.Link> bandwidth(List<LinkCopy> copies) {
     double[][] rates = new double[copies.size()][repeats];
     try (Lanes opened = Lanes.of(copies)) {
@@ -161,11 +145,7 @@ public final class LinkMeter implements AutoCloseable {
     lanes.forEach(LinkLane::await);
   }
 
-  /**
-   * Measures a small copy between GPUs, among others in the same stream.
-   *
-   * @return microseconds, the median of all repeats
-   */
+  /** Measures a small copy among others in the same stream: microseconds, the median. */
   LinkKind.Link latency(int from, int to) {
     LinkCopy small = between(from, to, SMALL_BYTES);
     LinkCopy holding = between(from, to, HOLDING_BYTES);
@@ -198,15 +178,9 @@ public final class LinkMeter implements AutoCloseable {
 
   @Override
   public void close() {
-    try {
-      if (hostAllocated) {
-        hostAllocated = false;
-        gpus.get(0).makeCurrent();
-        check(JCudaDriver.cuMemFreeHost(host), "cuMemFreeHost", "bytes=" + 2 * bytes);
-      }
-    } finally {
-      gpus.forEach(LinkGpu::close);
-      gpus.clear();
-    }
+    LinkGpu first = gpus.get(0);
+    first.makeCurrent();
+    first.check(JCudaDriver.cuMemFreeHost(host), "cuMemFreeHost");
+    gpus.forEach(LinkGpu::close);
   }
 }

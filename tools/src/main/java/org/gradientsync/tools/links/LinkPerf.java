@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiFunction;
 import org.gradientsync.cuda.CudaGpu;
 import org.gradientsync.tools.program.ByteCount;
 import org.gradientsync.tools.program.NewFile;
@@ -13,10 +14,10 @@ import picocli.CommandLine.Option;
 
 /** Measures the links between this machine's GPUs, and those to the host. */
 @Command(
-    name = "gradient-sync links",
+    name = "links",
     description = {
-      "Measures the links between all GPUs of this machine and between them and the host, and names"
-          + " those that are slower than the rest of their kind.",
+      "Measures the links between the GPUs of this machine and to the host.",
+      "It names those that are slower than the rest of their kind.",
       "Bandwidth, in GB/s of 10^9 bytes: a large copy, timed by the GPU that does it. One way: each"
           + " pair alone. Both ways: both directions of a pair at once, the figure of each. Around"
           + " the ring: every GPU to the next one, all at once. Copies from and to the host use"
@@ -60,15 +61,6 @@ public class LinkPerf extends Program {
   @Option(names = "--json", paramLabel = "FILE", description = "Write the figures to a file, too.")
   private Path json;
 
-  /**
-   * Runs the program.
-   *
-   * @param args the command line
-   */
-  public static void main(String[] args) {
-    start(new LinkPerf(), args);
-  }
-
   @Override
   public void checkCommandLine() {
     requireAtLeast(LinkMeter.SMALL_BYTES, "--bytes", bytes);
@@ -107,25 +99,37 @@ public class LinkPerf extends Program {
   private List<LinkKind> measure(LinkMeter meter) {
     List<LinkKind> kinds = new ArrayList<>();
     if (meter.count() > 1) {
-      kinds.add(new LinkKind("GPU to GPU, one way", GBS, true, oneWay(meter)));
+      kinds.add(
+          new LinkKind(
+              "GPU to GPU, one way",
+              GBS,
+              true,
+              oneWay(
+                  meter,
+                  "bandwidth",
+                  (from, to) -> meter.bandwidth(List.of(meter.between(from, to))).get(0))));
       kinds.add(new LinkKind("GPU to GPU, both ways at once", GBS, true, bothWays(meter)));
       stage("measuring the ring");
       kinds.add(
           new LinkKind(
               "GPU to GPU, around the ring at once", GBS, true, meter.bandwidth(ring(meter))));
-      kinds.add(new LinkKind("GPU to GPU, latency", "us", false, latencies(meter)));
+      kinds.add(
+          new LinkKind(
+              "GPU to GPU, latency", "us", false, oneWay(meter, "latency", meter::latency)));
     }
     kinds.addAll(host(meter));
     return kinds;
   }
 
-  private List<LinkKind.Link> oneWay(LinkMeter meter) {
+  /** Measures each pair of GPUs alone, in one direction. */
+  private List<LinkKind.Link> oneWay(
+      LinkMeter meter, String what, BiFunction<Integer, Integer, LinkKind.Link> measure) {
     List<LinkKind.Link> links = new ArrayList<>();
     for (int from = 0; from < meter.count(); from++) {
       for (int to = 0; to < meter.count(); to++) {
         if (from != to) {
-          stage("measuring GPU " + from + " to GPU " + to);
-          links.addAll(meter.bandwidth(List.of(meter.between(from, to))));
+          stage("measuring the " + what + " of GPU " + from + " to GPU " + to);
+          links.add(measure.apply(from, to));
         }
       }
     }
@@ -150,19 +154,6 @@ public class LinkPerf extends Program {
       copies.add(meter.between(from, (from + 1) % meter.count()));
     }
     return copies;
-  }
-
-  private List<LinkKind.Link> latencies(LinkMeter meter) {
-    List<LinkKind.Link> links = new ArrayList<>();
-    for (int from = 0; from < meter.count(); from++) {
-      for (int to = 0; to < meter.count(); to++) {
-        if (from != to) {
-          stage("measuring the latency of GPU " + from + " to GPU " + to);
-          links.add(meter.latency(from, to));
-        }
-      }
-    }
-    return links;
   }
 
   private List<LinkKind> host(LinkMeter meter) {

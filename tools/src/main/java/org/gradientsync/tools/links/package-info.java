@@ -1,2 +1,2 @@
-/** The program {@code link-perf}: it measures the links of GPUs. */
+/** {@code gradient-sync links}: measures the links of GPUs. */
 package org.gradientsync.tools.links;

@@ -12,9 +12,11 @@ import picocli.CommandLine.Option;
  * element on request.
  */
 @Command(
-    name = "gradient-sync perf",
+    name = "perf",
+    subcommands = CollectivesPerf.class,
     description = {
-      "Times all-reduces of growing size. The table is that of all_reduce_perf of NVIDIA's"
+      "Times all-reduces of growing size; perf collectives: all-gather and others, too.",
+      "The table is that of all_reduce_perf of NVIDIA's"
           + " nccl-tests, its columns and units included.",
       "",
       "algbw is the size of the buffer by the time; busbw is algbw * 2(n-1)/n for n ranks, which is"
@@ -41,15 +43,6 @@ public class AllReducePerf extends PerfProgram {
               + " without --graph, calls in place then go to two streams by turns, as those of"
               + " gradient buckets do.")
   private boolean beside;
-
-  /**
-   * Runs the program.
-   *
-   * @param args the command line
-   */
-  public static void main(String[] args) {
-    start(new AllReducePerf(), args);
-  }
 
   @Override
   public void checkOptions() {

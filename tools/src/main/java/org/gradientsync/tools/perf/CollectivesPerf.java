@@ -13,7 +13,7 @@ import picocli.CommandLine.Option;
  * element on request.
  */
 @Command(
-    name = "gradient-sync perf collectives",
+    name = "collectives",
     description = {
       "Times all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all, a message"
           + " from each rank to the next one, and a group of 64 all-reduces, with growing sizes."
@@ -45,15 +45,6 @@ public class CollectivesPerf extends PerfProgram {
           "all, or some of all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all,"
               + " send-receive, grouped, with commas in between (default: ${DEFAULT-VALUE}).")
   private List<String> names;
-
-  /**
-   * Runs the program.
-   *
-   * @param args the command line
-   */
-  public static void main(String[] args) {
-    start(new CollectivesPerf(), args);
-  }
 
   @Override
   List<PerfCollective> collectives() {

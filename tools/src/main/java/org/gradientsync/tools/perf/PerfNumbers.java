@@ -81,21 +81,21 @@ final class PerfNumbers {
   /** Returns the bits of an element after a number of reductions. */
   long reduced(long index, int times) {
     return switch (type) {
-      case FLOAT64 -> Double.doubleToRawLongBits(reducedDouble(index, times));
       case INT32 -> reducedLong(index, times) & INT_BITS;
       case INT64 -> reducedLong(index, times);
-      default -> Elements.bits(type, reducedFloat(index, times));
+      default -> Elements.bits(type, reducedDouble(index, times));
     };
   }
 
-  private float reducedFloat(long index, int times) {
-    float result = 0;
+  private double reducedDouble(long index, int times) {
+    double result = 0;
     for (int time = 0; time < times; time++) {
-      float sum = time == 0 ? onWire(toFloat(bits(0, index))) : result;
+      double sum = time == 0 ? number(0, index) : result;
       for (int rank = 1; rank < ranks; rank++) {
-        sum = combine(sum, time == 0 ? onWire(toFloat(bits(rank, index))) : result);
+        sum = rounded(combine(sum, time == 0 ? number(rank, index) : result));
       }
-      float stored = onWire(rounded(op == ReduceOp.AVERAGE ? sum / ranks : sum));
+      double mean = op == ReduceOp.AVERAGE ? rounded(sum / ranks) : sum;
+      double stored = onWire(Elements.value(type, Elements.bits(type, mean)));
       if (time > 0 && stored == result) {
         break; // later reductions do not change it
       }
@@ -104,20 +104,17 @@ final class PerfNumbers {
     return result;
   }
 
-  private float onWire(float value) {
-    return wire == null ? value : (float) Elements.value(wire, Elements.bits(wire, value));
+  private double number(int rank, long index) {
+    return onWire(Elements.value(type, bits(rank, index)));
   }
 
-  private double reducedDouble(long index, int times) {
-    double result = 0;
-    for (int time = 0; time < times; time++) {
-      double sum = time == 0 ? Double.longBitsToDouble(bits(0, index)) : result;
-      for (int rank = 1; rank < ranks; rank++) {
-        sum = combine(sum, time == 0 ? Double.longBitsToDouble(bits(rank, index)) : result);
-      }
-      result = op == ReduceOp.AVERAGE ? sum / ranks : sum;
-    }
-    return result;
+  private double onWire(double value) {
+    return wire == null ? value : Elements.value(wire, Elements.bits(wire, value));
+  }
+
+  /** Rounds to the accumulator's type: what doubles give is rounded once only. */
+  private double rounded(double value) {
+    return type == DataType.FLOAT64 ? value : (float) value;
   }
 
   /** Computes INT32, too: the lower half is right if the operands are sign-extended. */
@@ -131,15 +128,6 @@ final class PerfNumbers {
       result = toLong(sum);
     }
     return result;
-  }
-
-  private float combine(float a, float b) {
-    return switch (op) {
-      case SUM, AVERAGE -> a + b;
-      case MIN -> Math.min(a, b);
-      case MAX -> Math.max(a, b);
-      case PROD -> a * b;
-    };
   }
 
   private double combine(double a, double b) {
@@ -158,14 +146,6 @@ final class PerfNumbers {
       case MAX -> Math.max(a, b);
       case PROD -> a * b;
     };
-  }
-
-  private float toFloat(long bits) {
-    return (float) Elements.value(type, bits); // exact: FLOAT64 does not get here
-  }
-
-  private float rounded(float value) {
-    return toFloat(Elements.bits(type, value));
   }
 
   private long toLong(long bits) {

@@ -5,10 +5,14 @@ import java.awt.Color;
 import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.DoubleSummaryStatistics;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Stream;
 import org.gradientsync.tools.program.PlotTicks;
 import org.gradientsync.tools.program.Svg;
 import org.knowm.xchart.XYChart;
@@ -30,6 +34,33 @@ final class PerfPlot {
   static void write(Path file, String title, Map<String, List<PerfResult>> lines)
       throws IOException {
     Svg.write(file, WIDTH, 2 * HEIGHT, graphics -> paint(graphics, title, lines));
+  }
+
+  /**
+   * Returns the results by the line to which they belong, in order.
+   *
+   * @param lineOf see {@link PerfProgram#line}
+   */
+  static Map<String, List<PerfResult>> lines(
+      BiFunction<PerfResult, Boolean, String> lineOf,
+      List<PerfResult> results,
+      List<PerfResult> rivals) {
+    boolean several =
+        Stream.concat(results.stream(), rivals.stream()).map(PerfResult::reducer).distinct().count()
+            > 1;
+    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
+    for (PerfResult result : results) {
+      String line = lineOf.apply(result, several);
+      if (line != null) {
+        lines.computeIfAbsent(line, key -> new ArrayList<>()).add(result);
+      }
+    }
+    boolean collectives = rivals.stream().map(PerfResult::collective).distinct().count() > 1;
+    for (PerfResult rival : rivals) {
+      String line = (collectives ? rival.collective() + ", " : "") + rival.reducer();
+      lines.computeIfAbsent(line, key -> new ArrayList<>()).add(rival);
+    }
+    return lines;
   }
 
   static void paint(Graphics2D graphics, String title, Map<String, List<PerfResult>> lines) {

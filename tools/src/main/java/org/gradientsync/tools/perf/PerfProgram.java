@@ -151,11 +151,7 @@ abstract class PerfProgram extends RankedProgram {
     return new TimedCase.Setup(type, op, null, false, asGraph);
   }
 
-  /**
-   * Prepares one collective at one size.
-   *
-   * @param count see {@link PerfCollective#count}
-   */
+  /** Prepares one collective at one size, of {@link PerfCollective#count} elements. */
   TimedCase prepare(GradientSync sync, PerfCollective collective, long count, boolean inPlace) {
     return new TimedCase(sync, collective, setup(), count, inPlace);
   }
@@ -166,12 +162,7 @@ abstract class PerfProgram extends RankedProgram {
   /** Returns the name of the measurement in tables and JSON. */
   abstract String program();
 
-  /**
-   * Chooses what is drawn.
-   *
-   * @param several whether the results are of several reducers
-   * @return the name of the line to which a result belongs, or null if it is not drawn
-   */
+  /** Returns the line of the plot to which a result of one or several reducers belongs, or null. */
   abstract String line(PerfResult result, boolean several);
 
   private static String refusal(boolean asGraph, String name) {
@@ -261,17 +252,15 @@ abstract class PerfProgram extends RankedProgram {
 
   /** Adds those of the measured collectives. If a file cannot be read, prints why. */
   private boolean readRivals(int ranks, List<PerfResult> rivals) {
-    for (Path file : rivalFiles) {
-      try {
-        Rivals.read(file).stream()
-            .filter(rival -> rival.ranks() == ranks)
-            .filter(rival -> collectives().contains(rival.collective()))
-            .forEach(rivals::add);
-      } catch (IOException e) {
-        printError("cannot read the rivals: file=%s, error=%s", file, reason(e));
-        return false;
+    try {
+      for (Path file : rivalFiles) {
+        rivals.addAll(Rivals.read(file));
       }
+    } catch (IOException e) {
+      printError("cannot read the rivals: %s", e.getMessage());
+      return false;
     }
+    rivals.removeIf(each -> each.ranks() != ranks || !collectives().contains(each.collective()));
     return true;
   }
 
@@ -337,7 +326,7 @@ abstract class PerfProgram extends RankedProgram {
           .filter(Objects::nonNull)
           .forEach(
               result -> {
-                printHostCost(sync, result);
+                PerfTable.hostCost(result).ifPresent(line -> print(sync, "%s", line));
                 own.add(result);
               });
       bytes = bytes > maxBytes / factor ? Long.MAX_VALUE : bytes * factor;
@@ -350,13 +339,8 @@ abstract class PerfProgram extends RankedProgram {
       GradientSync sync, PerfCollective collective, long bytes, boolean inPlace) {
     long count = collective.count(bytes, type, sync.size());
     int times = iterations(bytes);
-    String size =
-        bytes
-            + " bytes, "
-            + collective
-            + (inPlace ? " in-place" : " out-of-place")
-            + " by "
-            + sync.reducer();
+    String place = inPlace ? " in-place" : " out-of-place";
+    String size = bytes + " bytes, " + collective + place + " by " + sync.reducer();
     stage(sync, size + ", filling the buffers");
     try (TimedCase measured = prepare(sync, collective, count, inPlace)) {
       stage(sync, size + ", warming up");
@@ -411,34 +395,18 @@ abstract class PerfProgram extends RankedProgram {
         asGraph ? TimedCase.IN_GRAPH : 0);
     print(sync, "#");
     print(sync, "# Using devices");
-    String place =
-        sync.device() instanceof CudaDevice gpu
-            ? "device " + gpu.ordinal() + " [" + gpu.pciAddress() + "] "
-            : "device ";
+    String gpu =
+        sync.device() instanceof CudaDevice d ? d.ordinal() + " [" + d.pciAddress() + "] " : "";
     String line =
         String.format(
             Locale.ROOT,
-            "#  Rank %2d Pid %6d on %s %s%s",
+            "#  Rank %2d Pid %6d on %s device %s%s",
             sync.rank(),
             ProcessHandle.current().pid(),
             HostName.get(),
-            place,
+            gpu,
             sync.device().name());
     gatherTexts(sync, line).forEach(one -> print(sync, "%s", one));
-  }
-
-  private void printHostCost(GradientSync sync, PerfResult result) {
-    HostCost host = result.host();
-    if (host != null) {
-      print(
-          sync,
-          "# host: size=%d %s cpu=%.2f us, wall=%.2f us, allocated=%.1f bytes per call",
-          result.bytes(),
-          result.placement(),
-          host.cpuNanos() / 1e3,
-          host.wallNanos() / 1e3,
-          host.bytes());
-    }
   }
 
   private boolean write(GradientSync sync, List<PerfResult> results, List<PerfResult> rivals) {
@@ -451,29 +419,9 @@ abstract class PerfProgram extends RankedProgram {
           }
           if (plot != null) {
             String title = title() + ", " + sync.size() + " ranks, " + sync.device().name();
-            PerfPlot.write(plot, title, lines(results, rivals));
+            PerfPlot.write(plot, title, PerfPlot.lines(this::line, results, rivals));
           }
         });
-  }
-
-  /** Returns the results by the line of the plot to which they belong, in order. */
-  Map<String, List<PerfResult>> lines(List<PerfResult> results, List<PerfResult> rivals) {
-    boolean several =
-        Stream.concat(results.stream(), rivals.stream()).map(PerfResult::reducer).distinct().count()
-            > 1;
-    Map<String, List<PerfResult>> lines = new LinkedHashMap<>();
-    for (PerfResult result : results) {
-      String line = line(result, several);
-      if (line != null) {
-        lines.computeIfAbsent(line, key -> new ArrayList<>()).add(result);
-      }
-    }
-    boolean collectives = rivals.stream().map(PerfResult::collective).distinct().count() > 1;
-    for (PerfResult rival : rivals) {
-      String line = (collectives ? rival.collective() + ", " : "") + rival.reducer();
-      lines.computeIfAbsent(line, key -> new ArrayList<>()).add(rival);
-    }
-    return lines;
   }
 
   /** Returns what holds for all results. */

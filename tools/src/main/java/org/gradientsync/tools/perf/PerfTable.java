@@ -2,6 +2,7 @@ package org.gradientsync.tools.perf;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 
@@ -47,6 +48,20 @@ final class PerfTable {
             any.collective().root())
         + numbers(outOfPlace)
         + numbers(inPlace);
+  }
+
+  /** Returns a line of what a call costs the host, if that was measured. */
+  static Optional<String> hostCost(PerfResult result) {
+    return Optional.ofNullable(result.host())
+        .map(
+            host ->
+                line(
+                    "# host: size=%d %s cpu=%.2f us, wall=%.2f us, allocated=%.1f bytes per call",
+                    result.bytes(),
+                    result.placement(),
+                    host.cpuNanos() / 1e3,
+                    host.wallNanos() / 1e3,
+                    host.bytes()));
   }
 
   /** Returns the summary that nccl-tests prints at the end of a table. */

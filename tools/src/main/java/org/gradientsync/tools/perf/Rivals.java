@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.tools.program.Program;
 
 /** Reads what {@code examples/compare/collectives.py} measured. */
 final class Rivals {
@@ -27,11 +28,9 @@ final class Rivals {
    */
   static List<PerfResult> read(Path file) throws IOException {
     try (InputStream in = Files.newInputStream(file)) {
-      byte[] bytes = in.readNBytes(MOST_BYTES + 1);
-      if (bytes.length > MOST_BYTES) {
-        throw new IOException("it is too large: most=" + MOST_BYTES);
-      }
-      return parse(new String(bytes, StandardCharsets.UTF_8));
+      return parse(new String(in.readNBytes(MOST_BYTES), StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new IOException("file=" + file + ", error=" + Program.reason(e), e);
     }
   }
 

@@ -1,2 +1,2 @@
-/** The programs {@code allreduce-perf} and {@code collectives-perf}: they time collectives. */
+/** {@code gradient-sync perf} and {@code perf collectives}: they time collectives. */
 package org.gradientsync.tools.perf;

@@ -10,11 +10,7 @@ public final class HostName {
 
   private HostName() {}
 
-  /**
-   * Asks the kernel.
-   *
-   * @return the name, or "localhost" if it is unknown
-   */
+  /** Returns the name, or "localhost" if it is unknown. */
   public static String get() {
     try {
       return Files.readString(KERNEL).strip();

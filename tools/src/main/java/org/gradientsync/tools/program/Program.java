@@ -10,6 +10,7 @@ import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -69,19 +70,24 @@ public abstract class Program implements Callable<Integer> {
   /** Refuses invalid option values, with {@link #badUse}. */
   public abstract void checkCommandLine();
 
-  /**
-   * Runs the program with its options.
-   *
-   * @return the exit code
-   */
-  public abstract int runProgram();
+  /** Runs the program with its options, and returns the exit code. */
+  public abstract int runProgram() throws InterruptedException;
 
   @Override
-  public final Integer call() {
-    checkCommandLine();
-    try (Progress shown = new Progress(err(), spec.name())) {
+  public final Integer call() throws InterruptedException {
+    try (Progress shown = new Progress(err(), spec.qualifiedName())) {
       progress = shown;
+      checkCommandLine();
       return runProgram();
+    } catch (ToolException e) {
+      printError("%s", e.getMessage());
+      return e.exitCode();
+    } catch (InvalidPathException e) {
+      printError(
+          "this locale cannot encode a path: path=%s, encoding=%s; set LC_ALL=C.UTF-8, or another"
+              + " locale that can",
+          e.getInput(), System.getProperty("sun.jnu.encoding"));
+      return BAD_USE;
     } catch (GradientSyncException e) {
       // Users get the message; the stack trace is for debugging.
       log.debug("cannot run", e);
@@ -125,26 +131,14 @@ public abstract class Program implements Callable<Integer> {
     return new ParameterException(spec.commandLine(), sentence + ".");
   }
 
-  /**
-   * Refuses a value that is too small.
-   *
-   * @param minimum the smallest allowed value
-   * @param option the option as the user writes it
-   * @param value the given value
-   */
+  /** Refuses a value of an option that is too small. */
   public final void requireAtLeast(long minimum, String option, long value) {
     if (value < minimum) {
       throw badUse(option + " must be " + minimum + " or more: " + option + " " + value);
     }
   }
 
-  /**
-   * Refuses a value that is too large.
-   *
-   * @param maximum the largest allowed value
-   * @param option the option as the user writes it
-   * @param value the given value
-   */
+  /** Refuses a value of an option that is too large. */
   public final void requireAtMost(long maximum, String option, long value) {
     if (value > maximum) {
       throw badUse(option + " must be " + maximum + " or less: " + option + " " + value);
@@ -158,19 +152,14 @@ public abstract class Program implements Callable<Integer> {
     }
   }
 
-  /**
-   * Prints a line of the program's output.
-   *
-   * @param format a format of {@link String#format}
-   * @param values the format's arguments
-   */
+  /** Prints a line of the program's output. */
   public final void print(String format, Object... values) {
     spec.commandLine().getOut().println(String.format(Locale.ROOT, format, values));
   }
 
   /** Prints an error; with ranks, one that only this rank knows. */
   public final void printError(String format, Object... values) {
-    err().println(spec.name() + ": " + String.format(Locale.ROOT, format, values));
+    err().println(spec.qualifiedName() + ": " + String.format(Locale.ROOT, format, values));
   }
 
   /** Returns whether a file can be written, or is null. Check this before an hour of work. */
@@ -260,11 +249,7 @@ public abstract class Program implements Callable<Integer> {
         : cause.toString();
   }
 
-  /**
-   * Shows the current stage to users who wait a long time.
-   *
-   * @param stage for example {@code averaging}
-   */
+  /** Shows the current stage, for example {@code averaging}, to users who wait a long time. */
   public final void stage(String stage) {
     progress.stage(stage);
   }
@@ -274,33 +259,37 @@ public abstract class Program implements Callable<Integer> {
     progress.bar(done, all, figures);
   }
 
-  /** Returns a command line for a program, for {@code main} and for tests. */
-  public static CommandLine commandLine(Program program) {
-    CommandLine command = new CommandLine(program);
-    CommandSpec spec = command.getCommandSpec();
-    for (String name : program.hiddenOptions()) {
-      OptionSpec shown = spec.findOption(name);
-      spec.remove(shown);
-      spec.addOption(shown.toBuilder().hidden(true).build());
+  /**
+   * Returns a command line, for {@code main} and for tests.
+   *
+   * @param command a program, or a command that has programs as subcommands
+   */
+  public static CommandLine commandLine(Object command) {
+    CommandLine line = new CommandLine(command);
+    if (command instanceof Program program) {
+      CommandSpec spec = line.getCommandSpec();
+      for (String name : program.hiddenOptions()) {
+        OptionSpec shown = spec.findOption(name);
+        spec.remove(shown);
+        spec.addOption(shown.toBuilder().hidden(true).build());
+      }
     }
-    return command
-        .setCaseInsensitiveEnumValuesAllowed(true)
+    return line.setCaseInsensitiveEnumValuesAllowed(true)
         .setExpandAtFiles(false) // takes arguments literally, not as files with more arguments
         .setParameterExceptionHandler(Program::explain);
   }
 
-  /**
-   * Runs a program and ends the JVM with its exit code.
-   *
-   * @param program what to run
-   * @param args the command line
-   */
+  /** Runs a program and ends the JVM with its exit code. */
   public static void start(Program program, String... args) {
-    CommandLine command = commandLine(program);
+    start(commandLine(program), args);
+  }
+
+  /** Runs a command and ends the JVM with its exit code. */
+  public static void start(CommandLine command, String... args) {
     int code = command.execute(args);
     command.getOut().flush();
     if (System.out.checkError() && code == RIGHT && !readerHasLeft()) {
-      program.printError("the output cannot be written");
+      command.getErr().println(command.getCommandName() + ": the output cannot be written");
       code = CANNOT_RUN;
     }
     System.exit(code);
@@ -325,7 +314,7 @@ public abstract class Program implements Callable<Integer> {
   private static int explain(ParameterException e, String[] args) {
     CommandLine command = e.getCommandLine();
     PrintWriter err = command.getErr();
-    err.println(command.getCommandName() + ": " + e.getMessage());
+    err.println(command.getCommandSpec().qualifiedName() + ": " + e.getMessage());
     CommandLine.UnmatchedArgumentException.printSuggestions(e, err);
     return BAD_USE;
   }

@@ -34,10 +34,6 @@ public final class Progress implements AutoCloseable {
     this(err, program, TIMEOUTS, CommandLine.Help.Ansi.AUTO.enabled());
   }
 
-  public Progress(PrintWriter err, String program, Duration timeouts) {
-    this(err, program, timeouts, false);
-  }
-
   public Progress(PrintWriter err, String program, Duration timeouts, boolean terminal) {
     this.err = err;
     this.program = program;
@@ -54,11 +50,7 @@ public final class Progress implements AutoCloseable {
         this::tell, timeouts.toMillis(), PAUSES * timeouts.toMillis(), TimeUnit.MILLISECONDS);
   }
 
-  /**
-   * Sets the current stage. A rank that never calls this stays silent.
-   *
-   * @param doing the stage, for example {@code averaging}
-   */
+  /** Sets the current stage. A rank that never calls this stays silent. */
   public void stage(String doing) {
     since = 0;
     stage = doing;
@@ -66,9 +58,7 @@ public final class Progress implements AutoCloseable {
 
   /**
    * Shows the progress: on a terminal as a bar that is redrawn in place, otherwise in the lines
-   * printed from time to time.
-   *
-   * @param figures further figures, for example {@code loss 0.5}
+   * printed from time to time. Further figures are for example {@code loss 0.5}.
    */
   public void bar(long done, long all, String figures) {
     String numbers = "step " + done + " of " + all + ", " + figures;

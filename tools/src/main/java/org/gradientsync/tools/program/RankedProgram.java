@@ -50,11 +50,7 @@ public abstract class RankedProgram extends Program {
     // by default use the fastest reducer
   }
 
-  /**
-   * Runs one rank.
-   *
-   * @return the exit code, the same on all ranks
-   */
+  /** Runs one rank, and returns the exit code, the same on all ranks. */
   public abstract int run(GradientSync sync);
 
   /**
@@ -184,11 +180,7 @@ public abstract class RankedProgram extends Program {
     }
   }
 
-  /**
-   * Prints the result of a training.
-   *
-   * @return the exit code
-   */
+  /** Prints the result of a training, and returns the exit code. */
   public final int printVerdict(GradientSync sync, boolean sameWeights, boolean finite) {
     if (!sameWeights) {
       print(sync, "[FAIL] The ranks have different weights.");
@@ -207,11 +199,7 @@ public abstract class RankedProgram extends Program {
     return all[0] == 1;
   }
 
-  /**
-   * Gathers a text from every rank, in rank order. Collective.
-   *
-   * @return all ranks' texts on rank 0, nothing elsewhere
-   */
+  /** Gathers the texts of all ranks on rank 0, in their order; elsewhere none. Collective. */
   public static List<String> gatherTexts(GradientSync sync, String text) {
     byte[] own = text.getBytes(StandardCharsets.UTF_8);
     return sync.communicator().gather(own, 0).stream()

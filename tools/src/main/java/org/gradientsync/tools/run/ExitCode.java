@@ -15,9 +15,13 @@ final class ExitCode {
   private static final int SIGNALS = 128;
   private static final int HIGHEST_SIGNAL = 64;
   private static final int INTERRUPT = 2;
+  private static final int TERMINATE = 15;
 
   /** After Ctrl-C. */
   static final int INTERRUPTED = SIGNALS + INTERRUPT;
+
+  /** After SIGTERM. */
+  static final int TERMINATED = SIGNALS + TERMINATE;
 
   /** Slurm's code is the highest of all ranks, and those that it ends have a high one. */
   private static final Pattern OF_TASK =

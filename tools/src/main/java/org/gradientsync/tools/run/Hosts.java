@@ -5,7 +5,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 
 /** Hosts, each with how many ranks it can have, as in {@code a:2,b:2}. */
 record Hosts(Map<String, Integer> slots) {

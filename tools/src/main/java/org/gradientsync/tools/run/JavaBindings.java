@@ -4,9 +4,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
-import org.gradientsync.tools.ToolException;
 import org.gradientsync.tools.program.ChildProcess;
 import org.gradientsync.tools.program.SearchPath;
+import org.gradientsync.tools.program.ToolException;
 
 /** Which MPI library the ranks will load, and whether it is the launcher's. */
 final class JavaBindings {

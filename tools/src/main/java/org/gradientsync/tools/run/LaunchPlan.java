@@ -14,7 +14,7 @@ import java.util.Set;
  * How a job is started: a command, variables that are added to its environment, and the settings in
  * them. Immutable; starts nothing.
  *
- * @param launcher the launcher's kind, or null for ranks as threads
+ * @param launcher the launcher's kind, or null without one
  * @param title the launcher, for users
  * @param prefixed whether each line begins with its rank; launchers tag lines in any case
  */
@@ -40,10 +40,6 @@ record LaunchPlan(
 
   /** Open MPI takes 4 MiB of /dev/shm for each rank, and what is left is for messages. */
   private static final long SHARED_BYTES = 5L << 20;
-
-  /** No collector, and a first heap: JAVA_TOOL_OPTIONS may name others. */
-  private static final List<String> SMALL_JVM =
-      List.of("-XX:TieredStopAtLevel=1", "-Xms8m", "-Xmx128m");
 
   /** Variables of systems that may give a job several nodes. */
   private static final List<String> ALLOCATIONS =
@@ -80,7 +76,6 @@ record LaunchPlan(
           case OPEN_MPI -> openMpi(request, mpi.major(), plan.environment.keySet());
           case HYDRA -> hydra(request);
           case SLURM -> slurm(request, machine);
-          case TCP -> throw new IllegalArgumentException("no MPI: " + mpi);
         });
     if (mpi.kind() == LauncherKind.OPEN_MPI || !unset.isEmpty()) {
       command.add("env"); // mpirun adds folders to the class path of what is named java
@@ -90,70 +85,21 @@ record LaunchPlan(
     return plan.plan(mpi.kind(), mpi.toString(), command);
   }
 
-  /**
-   * Plans ranks as processes that find each other over TCP.
-   *
-   * @param nodes what the command line says of nodes
-   * @param tools the class path of this command
-   */
-  static LaunchPlan overTcp(JobRequest request, Nodes nodes, Machine machine, String tools) {
+  /** Plans ranks as processes that find each other over TCP; the command is that of a rank. */
+  static LaunchPlan overTcp(JobRequest request, Machine machine) {
     Building plan = new Building(request, machine);
     plan.nativeAccess();
     plan.hostMemory();
     plan.environment.put(RANKS, Integer.toString(request.ranks()));
-    List<String> command = new ArrayList<>(List.of(machine.java().toString()));
-    command.addAll(SMALL_JVM);
-    command.addAll(List.of("-cp", tools, RanksAsProcesses.class.getName()));
-    command.add(Integer.toString(request.ranks()));
-    command.add(Integer.toString(nodes.count()));
-    command.add(Integer.toString(nodes.own()));
-    command.add(nodes.master() == null ? "-" : nodes.master());
-    command.add(Boolean.toString(nodes.elastic()));
-    command.addAll(plan.java(program(request.program())));
-    return plan.plan(LauncherKind.TCP, "none: the ranks find each other over TCP", command);
+    String title = "none: the ranks find each other over TCP";
+    if (request.hosts() != null) {
+      title = "ssh to each host: the ranks find each other over TCP";
+      String filled = new Hosts(request.hosts().filled(request.ranks())).withSlots();
+      plan.set(filled, "how many ranks each host has");
+    }
+    plan.set("RANK, WORLD_SIZE, MASTER_ADDR and so on", "each rank has its own");
+    return plan.plan(null, title, plan.java(program(request.program())));
   }
-
-  /**
-   * Plans ranks as processes of several hosts that find each other over TCP.
-   *
-   * @param master where rank 0 listens, {@code host:port}, or null for a port of the first host
-   * @param elastic whether the others go on when a rank is lost
-   * @param tools the class path of this command, on all hosts
-   */
-  static LaunchPlan overSsh(
-      JobRequest request, String master, boolean elastic, Machine machine, String tools) {
-    Building plan = new Building(request, machine);
-    plan.nativeAccess();
-    plan.hostMemory();
-    plan.environment.put(RANKS, Integer.toString(request.ranks()));
-    List<String> java = new ArrayList<>(List.of(machine.java().toString()));
-    java.addAll(SMALL_JVM);
-    java.addAll(List.of("-cp", tools));
-    Set<String> names = new LinkedHashSet<>(plan.environment.keySet());
-    names.addAll(request.forwarded());
-    List<String> command = new ArrayList<>(java);
-    command.add(RanksOverSsh.class.getName());
-    command.addAll(
-        RanksOverSsh.arguments(
-            request.hosts().filled(request.ranks()),
-            master,
-            elastic,
-            List.copyOf(names),
-            java,
-            plan.java(program(request.program()))));
-    return plan.plan(
-        LauncherKind.TCP, "ssh to each host: the ranks find each other over TCP", command);
-  }
-
-  /**
-   * The nodes of a job without MPI.
-   *
-   * @param count how many
-   * @param own this node's number
-   * @param master where rank 0 listens, {@code host:port}, or null for this machine alone
-   * @param elastic whether the others go on when a rank is lost
-   */
-  record Nodes(int count, int own, String master, boolean elastic) {}
 
   /**
    * Plans ranks as threads of one JVM.
@@ -249,6 +195,11 @@ record LaunchPlan(
     return words;
   }
 
+  /** Returns what begins the lines of a rank. */
+  String prefix(int rank) {
+    return prefixed ? "[" + rank + "] " : "";
+  }
+
   /** Returns what {@code --dry-run} prints. */
   String text() {
     StringBuilder text = new StringBuilder("launcher: " + title + "\nsettings:\n");
@@ -319,7 +270,6 @@ record LaunchPlan(
             case OPEN_MPI -> "--bind-to none";
             case HYDRA -> "no binding: this mpiexec binds no rank by itself";
             case SLURM -> "--cpu-bind=none";
-            case TCP -> "no binding";
           };
       set(text, "a JVM that is bound to one core has one thread for compiling and collecting");
     }

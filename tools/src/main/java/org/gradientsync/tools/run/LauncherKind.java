@@ -4,10 +4,7 @@ package org.gradientsync.tools.run;
 enum LauncherKind {
   OPEN_MPI("Open MPI"),
   HYDRA("MPICH"),
-  SLURM("Slurm"),
-
-  /** {@link RanksAsProcesses}, which needs no MPI. */
-  TCP("TCP");
+  SLURM("Slurm");
 
   private final String title;
 

@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
-import org.gradientsync.tools.ToolException;
 import org.gradientsync.tools.program.ChildProcess;
 import org.gradientsync.tools.program.Scratch;
 import org.gradientsync.tools.program.SearchPath;
+import org.gradientsync.tools.program.ToolException;
 
 /** Finds the program that is to start the ranks. */
 final class LauncherSearch {
@@ -75,7 +75,17 @@ final class LauncherSearch {
               + " srun or a path, give tcp for none of them, or leave --launcher out",
           choice, choice.contains("/") ? "" : ", PATH=" + path, srun);
     }
-    return identify(program);
+    ChildProcess.Result answer = version(program);
+    return MpiInstallation.of(program, answer.output())
+        .orElseThrow(
+            () ->
+                isSrun(program)
+                    ? ToolException.cannotRun(
+                        "there is no Slurm here that srun could reach: %s; start the job on a"
+                            + " machine of the cluster, or by --launcher mpirun",
+                        says(program, answer))
+                    : ToolException.cannotRun(
+                        "this launcher is of no known MPI: %s%s", says(program, answer), KNOWN));
   }
 
   private MpiInstallation search() {
@@ -132,22 +142,6 @@ final class LauncherSearch {
       unknown.put(real, says(program, answer));
     }
     return Optional.empty();
-  }
-
-  private static MpiInstallation identify(Path program) {
-    ChildProcess.Result answer = version(program);
-    Optional<MpiInstallation> found = MpiInstallation.of(program, answer.output());
-    if (found.isPresent()) {
-      return found.get();
-    }
-    if (isSrun(program)) {
-      throw ToolException.cannotRun(
-          "there is no Slurm here that srun could reach: %s; start the job on a machine of the"
-              + " cluster, or by --launcher mpirun",
-          says(program, answer));
-    }
-    throw ToolException.cannotRun(
-        "this launcher is of no known MPI: %s%s", says(program, answer), KNOWN);
   }
 
   private static ChildProcess.Result version(Path program) {

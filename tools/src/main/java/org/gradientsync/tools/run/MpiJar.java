@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 
 /**
  * The Java bindings of Open MPI on a class path.

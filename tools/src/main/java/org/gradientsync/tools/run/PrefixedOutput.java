@@ -30,7 +30,7 @@ final class PrefixedOutput extends Thread {
       Pattern.compile("\\[(?:[^\\[\\]@\\s]+@)?\\d+,(\\d{1,9})]<std(?:out|err|diag)>: ?");
   private static final Pattern OPEN_MPI_4 =
       Pattern.compile("\\[\\d+,(\\d{1,9})]<std(?:out|err|diag)>:");
-  private static final Pattern HYDRA = Pattern.compile("<gradient-sync rank (\\d{1,9})>");
+  static final Pattern HYDRA = Pattern.compile("<gradient-sync rank (\\d{1,9})>");
   private static final Pattern SLURM = Pattern.compile("^ *(\\d{1,9}): "); // it tags whole lines
   private static final Pattern NONE = Pattern.compile("(?!)()");
   private static final int LONGEST_LINE = 1 << 20;
@@ -40,7 +40,7 @@ final class PrefixedOutput extends Thread {
   private final Reader in;
   private final PrintStream out;
   private final Pattern tag;
-  private final boolean prefixed;
+  private final LaunchPlan plan;
   private final Consumer<String> launcherLines;
   private final Map<Integer, StringBuilder> unfinished = new TreeMap<>();
   private int continued = -1; // the rank of the piece that was cut, or -1 at the start of a line
@@ -57,25 +57,8 @@ final class PrefixedOutput extends Thread {
     this.in = new InputStreamReader(in, StandardCharsets.ISO_8859_1);
     this.out = new PrintStream(out, false, StandardCharsets.ISO_8859_1);
     tag = tag(plan);
-    prefixed = plan.prefixed();
+    this.plan = plan;
     this.launcherLines = plan.launcher() == null ? line -> {} : launcherLines;
-  }
-
-  /**
-   * Reads a line, or the next piece of one that is too long to keep; the last piece may be empty.
-   * Returns null at the end.
-   */
-  static String readLine(Reader in) throws IOException {
-    StringBuilder line = new StringBuilder();
-    for (int read = in.read(); read >= 0; read = in.read()) {
-      if (read != '\n') {
-        line.append((char) read);
-      }
-      if (read == '\n' || line.length() == LONGEST_LINE) {
-        return line.toString();
-      }
-    }
-    return line.length() == 0 ? null : line.toString();
   }
 
   /** Returns how a plan's launcher tags the output of ranks. */
@@ -85,7 +68,7 @@ final class PrefixedOutput extends Thread {
     }
     return switch (plan.launcher()) {
       case OPEN_MPI -> plan.command().contains("--tag-output") ? OPEN_MPI_4 : OPEN_MPI;
-      case HYDRA, TCP -> HYDRA;
+      case HYDRA -> HYDRA;
       case SLURM -> SLURM;
     };
   }
@@ -203,6 +186,6 @@ final class PrefixedOutput extends Thread {
   }
 
   private void print(int rank, StringBuilder line) {
-    out.print((prefixed ? "[" + rank + "] " : "") + line + "\n");
+    out.print(plan.prefix(rank) + line + "\n");
   }
 }

@@ -17,7 +17,7 @@ import java.util.jar.JarFile;
 import java.util.jar.Manifest;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.ToolException;
 
 /**
  * The user's program: class path or module path, main class and arguments. Runs none of its

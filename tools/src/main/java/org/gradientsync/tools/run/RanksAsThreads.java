@@ -9,15 +9,13 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.tools.program.Program;
 
 /**
  * The program of a job whose ranks are threads. It calls the user's {@code public static void
  * run(GradientSync, String[])} once for each rank.
  */
 public final class RanksAsThreads {
-  private static final int FAILED = 1;
-  private static final int BAD_USE = 2;
-
   private RanksAsThreads() {}
 
   /**
@@ -44,7 +42,7 @@ public final class RanksAsThreads {
               + "; --threads takes a main class with the method"
               + " public static void run(GradientSync sync, String[] args);"
               + " leave --threads out to have processes");
-      return BAD_USE;
+      return Program.BAD_USE;
     }
     Method program = run;
     try {
@@ -52,7 +50,7 @@ public final class RanksAsThreads {
       return 0;
     } catch (GradientSyncException e) {
       e.printStackTrace(err); // the user asked for the program, not for a log
-      return e instanceof RankLostException lost ? lost.exitCode() : FAILED;
+      return e instanceof RankLostException lost ? lost.exitCode() : Program.WRONG;
     }
   }
 

@@ -1,16 +1,11 @@
 package org.gradientsync.tools.run;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,159 +13,89 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.regex.Matcher;
 import java.util.stream.Collectors;
-import org.gradientsync.core.backend.Signals;
+import org.gradientsync.tools.program.ToolException;
 
 /**
- * The launcher of ranks on several hosts that find each other over TCP: starts a {@link RemoteNode}
- * on each host by {@code ssh}, in the folder of the same name. When one of them fails, it waits a
- * moment for the others, ends them, and exits with the code that says most of the failure. In an
- * elastic job the ranks of a host that is lost are started on another one, to join the others.
+ * Ranks on several hosts that find each other over TCP: starts a {@link RemoteNode} on each host by
+ * {@code ssh}, in the folder of the same name. When one of them fails, the job waits a moment for
+ * the others, ends them, and has the code that says most of the failure. In an elastic job the
+ * ranks of a host that is lost are started on another one, to join the others.
  */
-public final class RanksOverSsh {
-  private static final String NONE = "-";
+final class RanksOverSsh implements Job {
   private static final int FIRST_PORT = 20_000;
   private static final int PORTS = 12_000; // below those that systems give to connections
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before
-  private static final long PATIENCE_SECONDS = 15;
+  private static final long HOST_PATIENCE_SECONDS = PATIENCE_SECONDS + 5;
 
   /** The exit code of ssh if it cannot connect, or not any more. */
   static final int SSH_FAILED = 255;
 
-  private static final int CANNOT_RUN = 3;
-  private static final int TERMINATED = 128 + 15;
+  /** No collector, and a first heap: JAVA_TOOL_OPTIONS may name others. */
+  private static final List<String> SMALL_JVM =
+      List.of("-XX:TieredStopAtLevel=1", "-Xms8m", "-Xmx128m");
 
-  /** A host, the ssh to it, and the ranks that it runs. */
-  private static final class Node {
-    private final String host;
-    private final int first;
-    private final int count;
-    private final boolean joins;
-    private final Process ssh;
-    private volatile boolean started; // its ranks may run
-
-    Node(String host, int first, int count, boolean joins, Process ssh) {
-      this.host = host;
-      this.first = first;
-      this.count = count;
-      this.joins = joins;
-      this.ssh = ssh;
-    }
-  }
+  /** A host, the ssh to it, the ranks that it runs, and whether they may run already. */
+  private record Node(
+      String host, int first, int count, boolean joins, Process ssh, AtomicBoolean started) {}
 
   private final int size;
   private final boolean elastic;
   private final Map<String, Integer> hosts;
   private final String master;
   private final Map<String, String> variables;
+  private final LaunchPlan plan;
   private final List<String> java;
-  private final List<String> command;
-  private final List<Node> nodes = new ArrayList<>();
-  private final List<Thread> outputs = new CopyOnWriteArrayList<>();
+  private final List<Node> nodes = new CopyOnWriteArrayList<>();
+  private final List<LineCopy> outputs = new CopyOnWriteArrayList<>();
   private volatile boolean ending;
 
-  private RanksOverSsh(
-      Map<String, Integer> hosts,
-      String master,
-      boolean elastic,
-      Map<String, String> variables,
-      List<String> java,
-      List<String> command) {
-    this.hosts = hosts;
-    size = hosts.values().stream().mapToInt(Integer::intValue).sum();
-    this.master = master;
-    this.elastic = elastic;
-    this.variables = variables;
-    this.java = java;
-    this.command = command;
-  }
-
   /**
-   * The arguments of {@link #main}.
+   * Creates a job that has not begun.
    *
    * @param hosts how many ranks each has
    * @param master where rank 0 listens, or null for a port of the first host
    * @param elastic whether the others go on when a rank is lost
-   * @param names environment variables for the ranks
-   * @param java how to start a class of this command on a host
-   * @param command the command of a rank
+   * @param variables the ranks' environment
+   * @param plan has the command of a rank
+   * @param java the JVM of all hosts, and the class path of this command there
    */
-  static List<String> arguments(
+  RanksOverSsh(
       Map<String, Integer> hosts,
       String master,
       boolean elastic,
-      List<String> names,
-      List<String> java,
-      List<String> command) {
-    List<String> arguments = new ArrayList<>();
-    arguments.add(
-        hosts.entrySet().stream()
-            .map(host -> host.getKey() + ":" + host.getValue())
-            .collect(Collectors.joining(",")));
-    arguments.add(master == null ? NONE : master);
-    arguments.add(Boolean.toString(elastic));
-    arguments.add(names.isEmpty() ? NONE : String.join(",", names));
-    arguments.add(Integer.toString(java.size()));
-    arguments.addAll(java);
-    arguments.addAll(command);
-    return arguments;
+      Map<String, String> variables,
+      LaunchPlan plan,
+      List<String> java) {
+    this.hosts = hosts;
+    size = hosts.values().stream().mapToInt(Integer::intValue).sum();
+    int port = FIRST_PORT + new SecureRandom().nextInt(PORTS);
+    this.master = master == null ? hosts.keySet().iterator().next() + ":" + port : master;
+    this.elastic = elastic;
+    this.variables = new LinkedHashMap<>(variables);
+    this.variables.putIfAbsent(RanksAsProcesses.SECRET, RanksAsProcesses.newSecret());
+    this.plan = plan;
+    this.java = java;
   }
 
-  /**
-   * Runs the job, and ends the JVM.
-   *
-   * @param args as {@link #arguments} makes them
-   */
-  public static void main(String[] args) throws InterruptedException {
-    Map<String, Integer> hosts = Hosts.parse(args[0]).slots();
-    String master = args[1];
-    if (master.equals(NONE)) {
-      int port = FIRST_PORT + new SecureRandom().nextInt(PORTS);
-      master = hosts.keySet().iterator().next() + ":" + port;
-    }
-    Map<String, String> variables = new LinkedHashMap<>();
-    for (String name : args[3].split(",")) {
-      String value = System.getenv(name);
-      if (value != null) {
-        variables.put(name, value);
-      }
-    }
-    String secret = System.getenv(RanksAsProcesses.SECRET);
-    variables.put(
-        RanksAsProcesses.SECRET,
-        secret == null || secret.isBlank() ? RanksAsProcesses.newSecret() : secret);
-    int command = 5 + Integer.parseInt(args[4]);
-    List<String> java = List.of(Arrays.copyOfRange(args, 5, command));
-    List<String> rank = List.of(Arrays.copyOfRange(args, command, args.length));
-    boolean elastic = Boolean.parseBoolean(args[2]);
-    System.exit(new RanksOverSsh(hosts, master, elastic, variables, java, rank).run());
-  }
-
-  private int run() throws InterruptedException {
+  @Override
+  public int run() throws InterruptedException {
     BlockingQueue<Node> ended = new LinkedBlockingQueue<>();
-    Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
-    try {
-      for (String name : RanksAsProcesses.FORWARDED) {
-        Signals.handle(name, () -> write(name + "\n"));
-      }
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("signals cannot be handled: " + e, e);
-    }
     int first = 0;
     for (Map.Entry<String, Integer> host : hosts.entrySet()) {
       try {
         start(host.getKey(), first, host.getValue(), false, ended);
       } catch (IOException e) {
-        say("ssh cannot be started: " + e.getMessage() + "; install an ssh client");
-        return CANNOT_RUN;
+        end();
+        throw ToolException.cannotRun(
+            "ssh cannot be started: %s; install an ssh client", e.getMessage());
       }
       first += host.getValue();
     }
     int failure = elastic ? awaitElastic(ended) : await(ended);
     end();
-    for (Thread output : outputs) {
-      output.join(TimeUnit.SECONDS.toMillis(2));
-    }
     return failure;
   }
 
@@ -183,7 +108,7 @@ public final class RanksOverSsh {
         break; // the others do not end by themselves
       }
       int code = codeOf(node);
-      code = code == SSH_FAILED && node.started ? ExitCode.RANK_LOST : code;
+      code = code == SSH_FAILED && node.started.get() ? ExitCode.RANK_LOST : code;
       failure = weight(code) > weight(failure) ? code : failure;
     }
     return failure;
@@ -199,12 +124,14 @@ public final class RanksOverSsh {
     for (int running = hosts.size(); running > 0; running--) {
       Node node = ended.take();
       int code = codeOf(node);
-      if (!node.started && !node.joins) {
+      if (!node.started.get() && !node.joins) {
         return code; // it has never been there
       }
       boolean lost =
           code == SSH_FAILED
-              || code != TERMINATED && code != ExitCode.RANK_LOST && ExitCode.tellsOfLostRank(code);
+              || code != ExitCode.TERMINATED
+                  && code != ExitCode.RANK_LOST
+                  && ExitCode.tellsOfLostRank(code);
       boolean cameTooLate = node.joins && code == ExitCode.RANK_LOST;
       result = lost && !ending || cameTooLate ? result : code;
       if (lost
@@ -264,7 +191,7 @@ public final class RanksOverSsh {
   private static int weight(int code) {
     return switch (code) {
       case 0 -> 0;
-      case TERMINATED -> 1;
+      case ExitCode.TERMINATED -> 1;
       case ExitCode.RANK_LOST -> 2;
       default -> 3;
     };
@@ -276,10 +203,12 @@ public final class RanksOverSsh {
 
   private void start(String host, int first, int count, boolean joins, BlockingQueue<Node> ended)
       throws IOException {
-    List<String> words = new ArrayList<>(java);
+    List<String> words = new ArrayList<>(List.of(java.get(0)));
+    words.addAll(SMALL_JVM);
+    words.addAll(java.subList(1, java.size()));
     words.add(RemoteNode.class.getName());
     words.addAll(List.of("" + size, "" + first, "" + count, master, "" + elastic, "" + joins));
-    words.addAll(command);
+    words.addAll(plan.command());
     String line = words.stream().map(RanksOverSsh::quoted).collect(Collectors.joining(" "));
     String folder = Path.of("").toAbsolutePath().toString();
     List<String> remote = new ArrayList<>(List.of("ssh", "-T", "-o", "BatchMode=yes"));
@@ -287,19 +216,19 @@ public final class RanksOverSsh {
       remote.addAll(List.of("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"));
     }
     remote.addAll(List.of(host, "cd " + quoted(folder) + " && exec " + line));
-    Process ssh = new ProcessBuilder(remote).start();
-    Node node = new Node(host, first, count, joins, ssh);
-    synchronized (nodes) {
-      nodes.add(node);
-    }
-    copy(node, ssh.getInputStream(), System.out);
-    copy(node, ssh.getErrorStream(), System.err);
+    Process ssh = Sessions.of(remote).start();
+    Node node = new Node(host, first, count, joins, ssh, new AtomicBoolean());
+    nodes.add(node);
+    outputs.addAll(LineCopy.of(ssh, text -> shown(node, text)));
     try {
       RemoteNode.write(variables, ssh.getOutputStream());
     } catch (IOException e) {
       // it has ended, and its exit code says more
     }
     ssh.onExit().thenAccept(process -> ended.add(node));
+    if (ending) {
+      end(); // while it was being started
+    }
   }
 
   /** Quotes a word for any shell. */
@@ -307,48 +236,28 @@ public final class RanksOverSsh {
     return "'" + word.replace("'", "'\\''") + "'";
   }
 
-  /** Copies whole lines: those of ranks as they are, others with their host. */
-  private void copy(Node node, InputStream in, PrintStream to) {
-    PrintStream out = new PrintStream(to, false, StandardCharsets.ISO_8859_1);
-    String ofRank = PrefixedOutput.HYDRA_PATTERN.split("%r")[0];
-    Thread thread =
-        new Thread(
-            () -> {
-              try (BufferedReader lines =
-                  new BufferedReader(new InputStreamReader(in, StandardCharsets.ISO_8859_1))) {
-                for (String line = PrefixedOutput.readLine(lines);
-                    line != null;
-                    line = PrefixedOutput.readLine(lines)) {
-                  if (line.endsWith(RemoteNode.STARTED)) { // behind what a login script prints
-                    node.started = true;
-                    continue;
-                  }
-                  synchronized (to) { // whole lines of all hosts
-                    out.print((line.startsWith(ofRank) ? "" : node.host + ": ") + line + "\n");
-                    out.flush();
-                  }
-                }
-              } catch (IOException e) {
-                out.flush(); // the connection has ended
-              }
-            },
-            "output-" + node.host);
-    thread.setDaemon(true);
-    thread.start();
-    outputs.add(thread);
+  /** Returns lines of ranks with the rank, and others with the host. */
+  private String shown(Node node, String line) {
+    if (line.endsWith(RemoteNode.STARTED)) { // behind what a login script prints
+      node.started.set(true);
+      return null;
+    }
+    Matcher tag = PrefixedOutput.HYDRA.matcher(line);
+    return tag.lookingAt()
+        ? plan.prefix(Integer.parseInt(tag.group(1))) + line.substring(tag.end())
+        : node.host + ": " + line;
   }
 
   private List<Node> running() {
-    synchronized (nodes) {
-      return nodes.stream().filter(node -> node.ssh.isAlive()).toList();
-    }
+    return nodes.stream().filter(node -> node.ssh.isAlive()).toList();
   }
 
-  private void write(String text) {
+  @Override
+  public void forward(String signal) {
     for (Node node : running()) {
       try {
         OutputStream out = node.ssh.getOutputStream();
-        out.write(text.getBytes(StandardCharsets.US_ASCII));
+        out.write((signal + "\n").getBytes(StandardCharsets.US_ASCII));
         out.flush();
       } catch (IOException e) {
         // it is about to end
@@ -357,24 +266,17 @@ public final class RanksOverSsh {
   }
 
   /** Ends the hosts that run, by the end of their input at first. */
-  private void end() {
+  @Override
+  public void end() {
     ending = true;
-    for (Node node : running()) {
+    List<Node> running = running();
+    for (Node node : running) {
       try {
         node.ssh.getOutputStream().close();
       } catch (IOException e) {
         // it is about to end
       }
     }
-    long start = System.nanoTime();
-    try {
-      while (!running().isEmpty()
-          && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
-        Thread.sleep(20);
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-    running().forEach(node -> node.ssh.destroyForcibly());
+    Sessions.awaitEnd(running.stream().map(Node::ssh).toList(), HOST_PATIENCE_SECONDS, outputs);
   }
 }

@@ -22,8 +22,6 @@ public final class RemoteNode {
   /** The first line of the standard output, for the launcher. */
   static final String STARTED = "gradient-sync: started";
 
-  private static final int TERMINATED = 128 + 15;
-
   private RemoteNode() {}
 
   /**
@@ -35,35 +33,41 @@ public final class RemoteNode {
   public static void main(String[] args) throws IOException, InterruptedException {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-    RanksAsProcesses ranks =
-        new RanksAsProcesses(
+    RanksAsProcesses.Share share =
+        new RanksAsProcesses.Share(
             Integer.parseInt(args[0]),
             Integer.parseInt(args[1]),
             Integer.parseInt(args[2]),
             args[3],
             Boolean.parseBoolean(args[4]),
-            Boolean.parseBoolean(args[5]),
+            Boolean.parseBoolean(args[5]));
+    Job ranks =
+        new RanksAsProcesses(
+            share,
             read(in),
-            List.of(Arrays.copyOfRange(args, 6, args.length)));
+            List.of(Arrays.copyOfRange(args, 6, args.length)),
+            rank -> PrefixedOutput.HYDRA_PATTERN.replace("%r", Integer.toString(rank)),
+            RanksAsProcesses.NO_INPUT);
+    JobRunner runner = new JobRunner();
     System.out.println(STARTED);
-    Thread watch = new Thread(() -> follow(in, ranks), "launcher");
+    Thread watch = new Thread(() -> follow(in, runner), "launcher");
     watch.setDaemon(true);
     watch.start();
-    int code = ranks.run();
+    int code = runner.run(ranks);
     System.exit(code == RanksOverSsh.SSH_FAILED ? 1 : code);
   }
 
-  private static void follow(BufferedReader in, RanksAsProcesses ranks) {
+  private static void follow(BufferedReader in, JobRunner runner) {
     try {
       for (String signal = in.readLine(); signal != null; signal = in.readLine()) {
-        if (RanksAsProcesses.FORWARDED.contains(signal)) {
-          ranks.forward(signal);
+        if (JobRunner.FORWARDED.contains(signal)) {
+          runner.forward(signal);
         }
       }
     } catch (IOException e) {
       // as the end
     }
-    System.exit(TERMINATED);
+    System.exit(ExitCode.TERMINATED);
   }
 
   /** Writes variables as {@link #main} reads them. */

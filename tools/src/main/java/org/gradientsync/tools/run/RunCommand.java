@@ -3,14 +3,15 @@ package org.gradientsync.tools.run;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.GradientSyncCommand;
-import org.gradientsync.tools.ToolException;
+import org.gradientsync.tools.program.Program;
+import org.gradientsync.tools.program.ToolException;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -20,13 +21,11 @@ import picocli.CommandLine.Spec;
 /** Starts the ranks of a job. */
 @Command(
     name = "run",
-    sortOptions = false,
     description = {
       "Starts the ranks of a job with mpirun, mpiexec or srun, and with the settings that they"
           + " need; or without MPI, if there is none.",
       ""
     },
-    exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       "0:All ranks ended well.",
       "2:The command line asks for something that cannot be.",
@@ -36,7 +35,7 @@ import picocli.CommandLine.Spec;
       "130, 143:Ctrl-C, or SIGTERM to this command; the job is not started again.",
       "other:That of the rank that failed first, if the launcher says it."
     })
-public final class RunCommand implements Callable<Integer> {
+public final class RunCommand extends Program {
   private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
   private static final String TCP = "tcp";
   private static final Set<String> OWN = Set.of("doctor", "perf");
@@ -147,8 +146,8 @@ public final class RunCommand implements Callable<Integer> {
       names = "--master",
       paramLabel = "HOST:PORT",
       description =
-          "Without MPI: where the first rank of node 0 listens (with --hosts by default at a port of"
-              + " the first host).")
+          "Without MPI: where the first rank of node 0 listens (with --hosts by default at a port"
+              + " of the first host).")
   private String master;
 
   @Option(
@@ -180,12 +179,6 @@ public final class RunCommand implements Callable<Integer> {
   @Option(names = "--dry-run", description = "Print settings and command, and start nothing.")
   private boolean dryRun;
 
-  @Option(
-      names = {"-h", "--help"},
-      usageHelp = true,
-      description = "Show this and exit.")
-  private boolean help;
-
   @Parameters(
       paramLabel = "MAIN [ARGUMENT]",
       arity = "1..*",
@@ -206,21 +199,53 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   @Override
-  public Integer call() throws InterruptedException {
-    checkOptions();
-    LaunchPlan plan = plan(Machine.here(environment));
+  public int runProgram() throws InterruptedException {
+    Machine machine = Machine.here(environment);
+    LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
+    boolean overTcp = !threads && isOverTcp(search);
+    JobRequest request = request(machine);
+    if (overTcp && request.hosts() != null) {
+      search.requireSsh();
+    }
+    LaunchPlan plan =
+        overTcp ? LaunchPlan.overTcp(request, machine) : plan(request, machine, search);
+    for (String variable : variables) {
+      if (variable.contains("=")) {
+        String[] parts = variable.split("=", 2);
+        plan.environment().put(parts[0], parts[1]);
+      }
+    }
     if (dryRun) {
-      spec.commandLine().getOut().println(plan.text());
+      print("%s", plan.text());
       return 0;
     }
-    LauncherProcess job = new LauncherProcess(plan);
+    JobRunner runner = new JobRunner();
     return new Restarts(restarts, spec.commandLine().getErr())
         .run(
-            () -> {
-              int code = job.isEnded() ? ExitCode.INTERRUPTED : job.run();
-              boolean unwanted = ExitCode.tellsOfLostRank(code) ? job.isEndedSoon() : job.isEnded();
-              return unwanted ? ExitCode.INTERRUPTED : code; // nobody wants it again
-            });
+            () ->
+                runner.run(overTcp ? overTcp(plan, request, machine) : new LauncherProcess(plan)));
+  }
+
+  private Job overTcp(LaunchPlan plan, JobRequest request, Machine machine) {
+    boolean elastic = minRanks != null;
+    if (request.hosts() == null) {
+      int count = ranks / nodes;
+      return new RanksAsProcesses(
+          new RanksAsProcesses.Share(ranks, nodeRank * count, count, master, elastic, false),
+          plan.environment(),
+          plan.command(),
+          plan::prefix,
+          ProcessBuilder.Redirect.INHERIT);
+    }
+    Map<String, String> all = new HashMap<>(machine.environment());
+    all.keySet().retainAll(request.forwarded());
+    all.putAll(plan.environment());
+    String secret = machine.variable(RanksAsProcesses.SECRET);
+    if (!secret.isBlank()) {
+      all.put(RanksAsProcesses.SECRET, secret);
+    }
+    List<String> java = List.of(machine.java().toString(), "-cp", OWN_CLASS_PATH);
+    return new RanksOverSsh(request.hosts().filled(ranks), master, elastic, all, plan, java);
   }
 
   /** Returns whether to run a subcommand of this command, which needs no class path. */
@@ -241,7 +266,8 @@ public final class RunCommand implements Callable<Integer> {
         : ProgramFiles.onClassPath(classPath, program.get(0), arguments);
   }
 
-  private void checkOptions() {
+  @Override
+  public void checkCommandLine() {
     if (ranks < 1) {
       throw ToolException.badUse("-np takes 1 or more ranks: -np %s", ranks);
     }
@@ -304,10 +330,11 @@ public final class RunCommand implements Callable<Integer> {
     if (master != null && !master.matches(".+:\\d{1,5}")) {
       throw ToolException.badUse("--master takes HOST:PORT: --master %s", master);
     }
-    if (master != null && !isPort(master.substring(master.lastIndexOf(':') + 1))) {
+    int port = master == null ? 1 : Integer.parseInt(master.replaceFirst(".*:", ""));
+    if (port < 1 || port >= 1 << 16) {
       throw ToolException.badUse("--master takes a port from 1 to 65535: --master %s", master);
     }
-    if (nodes > 1 && environment.getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
+    if (nodes > 1 && environment.getOrDefault(RanksAsProcesses.SECRET, "").isBlank()) {
       throw ToolException.badUse(
           "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
               + " same long random text on each");
@@ -319,14 +346,10 @@ public final class RunCommand implements Callable<Integer> {
     }
     if (TCP.equals(launcher) && hostFile != null) {
       throw ToolException.badUse(
-          "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile %s",
+          "a job without MPI takes no file of hosts: give --hosts a:2,b:2 in place of --hostfile"
+              + " %s",
           hostFile);
     }
-  }
-
-  private static boolean isPort(String digits) {
-    int port = Integer.parseInt(digits);
-    return port > 0 && port < 1 << 16;
   }
 
   private void checkElastic() {
@@ -351,14 +374,9 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   private boolean isOverTcp(LauncherSearch search) {
-    return TCP.equals(launcher)
-        || minRanks != null
-        || nodes > 1
-        || master != null
-        || launcher == null
-            && hostFile == null
-            && (hosts == null || search.hasSsh())
-            && search.isEmpty();
+    boolean isAsked = TCP.equals(launcher) || minRanks != null || nodes > 1 || master != null;
+    boolean mayHaveMpi = launcher != null || hostFile != null || hosts != null && !search.hasSsh();
+    return isAsked || !mayHaveMpi && search.isEmpty();
   }
 
   private void requireNames(String option, String what, List<String> settings) {
@@ -370,8 +388,7 @@ public final class RunCommand implements Callable<Integer> {
     }
   }
 
-  private LaunchPlan plan(Machine machine) {
-    ProgramFiles files = files();
+  private JobRequest request(Machine machine) {
     Hosts places = hosts == null ? null : Hosts.parse(hosts);
     if (places != null && places.ranks() < ranks && !oversubscribe) {
       throw ToolException.badUse(
@@ -379,41 +396,26 @@ public final class RunCommand implements Callable<Integer> {
               + " or --oversubscribe",
           ranks, hosts);
     }
-    List<String> options = options(machine);
-    JobRequest request =
-        new JobRequest(
-            ranks,
-            places,
-            hostFile,
-            oversubscribe,
-            prefix && !threads && !isOwn(), // of those only rank 0 prints
-            variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
-            files,
-            options);
-    LauncherSearch search = new LauncherSearch(machine.variable("PATH"));
-    LaunchPlan plan;
+    return new JobRequest(
+        ranks,
+        places,
+        hostFile,
+        oversubscribe,
+        prefix && !threads && !isOwn(), // of those only rank 0 prints
+        variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
+        files(),
+        options(machine));
+  }
+
+  private LaunchPlan plan(JobRequest request, Machine machine, LauncherSearch search) {
     if (threads) {
-      plan = LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
-    } else if (isOverTcp(search) && places != null) {
-      search.requireSsh();
-      boolean elastic = minRanks != null;
-      plan = LaunchPlan.overSsh(request, master, elastic, machine, OWN_CLASS_PATH);
-    } else if (isOverTcp(search)) {
-      LaunchPlan.Nodes all = new LaunchPlan.Nodes(nodes, nodeRank, master, minRanks != null);
-      plan = LaunchPlan.overTcp(request, all, machine, OWN_CLASS_PATH);
-    } else {
-      MpiInstallation mpi = search.find(launcher);
-      Optional<Path> bindings =
-          JavaBindings.folder(mpi, files, options, machine.variable("LD_LIBRARY_PATH"));
-      plan = LaunchPlan.processes(request, mpi, machine, bindings);
+      return LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
     }
-    for (String variable : variables) {
-      if (variable.contains("=")) {
-        String[] parts = variable.split("=", 2);
-        plan.environment().put(parts[0], parts[1]);
-      }
-    }
-    return plan;
+    MpiInstallation mpi = search.find(launcher);
+    Optional<Path> bindings =
+        JavaBindings.folder(
+            mpi, request.program(), request.jvmOptions(), machine.variable("LD_LIBRARY_PATH"));
+    return LaunchPlan.processes(request, mpi, machine, bindings);
   }
 
   private List<String> options(Machine machine) {

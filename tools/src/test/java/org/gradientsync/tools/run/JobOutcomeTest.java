@@ -96,9 +96,7 @@ class JobOutcomeTest {
     String most = "a".repeat(1 << 20);
     StringReader in = new StringReader("at 1 %\rat 2 %\r\n\n" + most + "b\nc");
     List<String> pieces = new ArrayList<>();
-    for (String piece = PrefixedOutput.readLine(in);
-        piece != null;
-        piece = PrefixedOutput.readLine(in)) {
+    for (String piece = LineCopy.readLine(in); piece != null; piece = LineCopy.readLine(in)) {
       pieces.add(piece);
     }
     assertEquals(List.of("at 1 %\rat 2 %\r", "", most, "b", "c"), pieces);

@@ -31,14 +31,11 @@ class RanksAsProcessesTest {
             + "'; begin() { rm \"$GRADIENTSYNC_WAITING\"; }; wait_for() {"
             + " for i in $(seq 400); do [ ! -e $1 ] || break; sleep 0.05; done; }; ";
     return new RanksAsProcesses(
-            size,
-            first,
-            localSize,
-            "127.0.0.1:1",
-            true,
-            joins,
+            new RanksAsProcesses.Share(size, first, localSize, "127.0.0.1:1", true, joins),
             Map.of(),
-            List.of("sh", "-c", begin + script))
+            List.of("sh", "-c", begin + script),
+            rank -> "",
+            RanksAsProcesses.NO_INPUT)
         .run();
   }
 

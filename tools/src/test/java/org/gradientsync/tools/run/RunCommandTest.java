@@ -80,7 +80,8 @@ class RunCommandTest {
       Files.writeString(
           main,
           "package app; public class Main { public static void main(String[] args) {"
-              + " System.out.println(Main.class.getModule() + \" \" + String.join(\" \", args)); } }");
+              + " System.out.println(Main.class.getModule() + \" \" + String.join(\" \", args)); }"
+              + " }");
       List<String> javac = new ArrayList<>(List.of("-d", modules.resolve(name) + "", module + ""));
       javac.addAll(name.equals("app") ? List.of(main + "") : List.of());
       int code =
@@ -166,9 +167,9 @@ class RunCommandTest {
     dry(0, hosts);
     assertTrue(
         out.startsWith("launcher: ssh to each host: the ranks find each other over TCP"), out);
-    assertTrue(out.contains(" a:1,b:1 - "), out);
+    assertTrue(out.contains("\n  a:1,b:1   # how many ranks each host has\n"), out);
     dry(0, "--hosts", "a,b:2", "--master", "a:1");
-    assertTrue(out.contains(" a:1,b:1 a:1 "), out);
+    assertTrue(out.contains("\n  a:1,b:1   # "), out);
     says(
         2,
         "--hosts starts the ranks of all nodes",

@@ -1,11 +1,9 @@
-package org.gradientsync.tools;
+package org.gradientsync.tools.program;
 
 import java.util.Locale;
 
 /** Something that the user has to change. The message is one sentence, and ends the command. */
 public final class ToolException extends RuntimeException {
-  private static final int BAD_USE = 2;
-  private static final int CANNOT_RUN = 3;
   private static final long serialVersionUID = 1L;
 
   private final int exitCode;
@@ -22,7 +20,7 @@ public final class ToolException extends RuntimeException {
    * @param values the format's arguments
    */
   public static ToolException badUse(String format, Object... values) {
-    return new ToolException(String.format(Locale.ROOT, format, values), BAD_USE);
+    return new ToolException(String.format(Locale.ROOT, format, values), Program.BAD_USE);
   }
 
   /**
@@ -32,7 +30,7 @@ public final class ToolException extends RuntimeException {
    * @param values the format's arguments
    */
   public static ToolException cannotRun(String format, Object... values) {
-    return new ToolException(String.format(Locale.ROOT, format, values), CANNOT_RUN);
+    return new ToolException(String.format(Locale.ROOT, format, values), Program.CANNOT_RUN);
   }
 
   /** Returns the exit code of the command. */

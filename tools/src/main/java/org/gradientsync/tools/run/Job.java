@@ -1,0 +1,16 @@
+package org.gradientsync.tools.run;
+
+/** The ranks of one attempt. {@link JobRunner} runs it. */
+interface Job {
+  /** How long ranks have after a signal, for example to save. */
+  long PATIENCE_SECONDS = 10;
+
+  /** Starts the ranks, waits for their end, and returns the job's exit code. */
+  int run() throws InterruptedException;
+
+  /** Ends the ranks. {@link #run}, on another thread, then returns. */
+  void end();
+
+  /** Sends the ranks a signal, for example {@code USR1}. */
+  void forward(String signal);
+}
