@@ -5,30 +5,28 @@ import java.util.List;
 import java.util.function.BiConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.spi.BackendDevice;
+import org.gradientsync.GradientSync;
 import org.gradientsync.spi.Resources;
 
 /** Averages the program's arrays through buffers on the device. */
 final class ArrayAverages implements AutoCloseable {
   private static final int MAX_PACKED = 16_000_000; // elements
 
-  private final CallRunner runner;
-  private final BackendDevice device;
+  private final GradientSync sync;
   private final KeptBuffers floats;
   private final KeptBuffers doubles;
   private FloatBuffer packed; // or null
 
-  ArrayAverages(CallRunner runner, BackendDevice device) {
-    this.runner = runner;
-    this.device = device;
-    floats = new KeptBuffers(device, DataType.FLOAT32);
-    doubles = new KeptBuffers(device, DataType.FLOAT64);
+  ArrayAverages(GradientSync sync) {
+    this.sync = sync;
+    floats = new KeptBuffers(sync, DataType.FLOAT32);
+    doubles = new KeptBuffers(sync, DataType.FLOAT64);
   }
 
   synchronized void average(float[] array) {
     DeviceBuffer buffer = floats.padded(array.length);
     buffer.copyFrom(array);
-    runner.average(buffer);
+    sync.average(buffer);
     buffer.copyTo(array);
   }
 
@@ -60,15 +58,15 @@ final class ArrayAverages implements AutoCloseable {
     DeviceBuffer buffer = floats.padded(count);
     buffer.named(name);
     try {
-      if (arrays.size() == 1 || device.kind().equals("host")) {
+      if (arrays.size() == 1 || sync.device().kind().equals("host")) {
         copy(buffer, arrays, DeviceBuffer::copyFrom);
-        runner.average(buffer);
+        sync.average(buffer);
         copy(buffer, arrays, DeviceBuffer::copyTo);
       } else { // one copy to the device, and one back
         FloatBuffer elements = packed(count);
         arrays.forEach(elements::put);
         buffer.copyFrom(elements.flip());
-        runner.average(buffer);
+        sync.average(buffer);
         buffer.copyTo(elements);
         elements.rewind();
         arrays.forEach(elements::get);
@@ -97,7 +95,7 @@ final class ArrayAverages implements AutoCloseable {
   synchronized void average(double[] array) {
     DeviceBuffer buffer = doubles.padded(array.length);
     buffer.copyFrom(array);
-    runner.average(buffer);
+    sync.average(buffer);
     buffer.copyTo(array);
   }
 

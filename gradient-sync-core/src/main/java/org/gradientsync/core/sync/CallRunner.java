@@ -15,7 +15,6 @@ import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
-import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
@@ -67,11 +66,6 @@ final class CallRunner implements AutoCloseable {
     make(kind, in, out, op, root, null, null);
   }
 
-  /** As above, for an average. */
-  void average(DeviceBuffer buffer) {
-    make(Kind.ALL_REDUCE, buffer, buffer, ReduceOp.AVERAGE, RankGroup.NO_RANK);
-  }
-
   /** As above, with a count for each block of the input or the output, or null. */
   void make(
       Kind kind,
@@ -106,7 +100,7 @@ final class CallRunner implements AutoCloseable {
     order.requireNotRecording();
     CollectiveCall average = CollectiveCall.allReduce(buffer, ReduceOp.AVERAGE);
     if (!reducer.blocksHost()) {
-      average(buffer);
+      make(Kind.ALL_REDUCE, buffer, buffer, ReduceOp.AVERAGE, average.root());
       return () -> reducer.check(false);
     }
     arguments.require(average);

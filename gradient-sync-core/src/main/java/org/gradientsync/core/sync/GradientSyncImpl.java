@@ -41,7 +41,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private final BackendDevice device;
   private final GradientSyncImpl parent; // or null; it owns the device
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
-  private final ArrayAverages arrays;
+  private final ArrayAverages arrays = new ArrayAverages(this);
   private final SparseAverages sparse;
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
@@ -63,8 +63,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     device = choice.device();
     programCommunicator = communicator;
     communicator.beforeEachCall(order::awaitThread);
-    arrays = new ArrayAverages(runner, device);
-    sparse = new SparseAverages(runner, choice);
+    sparse = new SparseAverages(this, choice);
     unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 

@@ -3,9 +3,10 @@ package org.gradientsync.core.sync;
 import java.util.Arrays;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.spi.AbstractDeviceBuffer;
-import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Unclosed;
 
 /**
  * Buffers of one type for what differs in length. A buffer is kept for each size in use. Sizes are
@@ -16,12 +17,12 @@ import org.gradientsync.spi.Resources;
 final class KeptBuffers implements AutoCloseable {
   private static final int SIZES = 4 * Integer.SIZE;
 
-  private final BackendDevice device;
+  private final GradientSync sync;
   private final DataType type;
   private final DeviceBuffer[] buffers = new DeviceBuffer[SIZES];
 
-  KeptBuffers(BackendDevice device, DataType type) {
-    this.device = device;
+  KeptBuffers(GradientSync sync, DataType type) {
+    this.sync = sync;
     this.type = type;
   }
 
@@ -53,7 +54,7 @@ final class KeptBuffers implements AutoCloseable {
     int steps = (int) ((length + step - 1L) / step);
     int size = below < 4 ? length : 4 * Integer.numberOfTrailingZeros(below) + steps - 4;
     if (buffers[size] == null) {
-      buffers[size] = device.allocate(type, (long) steps * step);
+      buffers[size] = Unclosed.exempt(sync.allocate(type, (long) steps * step));
     }
     return buffers[size];
   }

@@ -4,6 +4,7 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.SparseRows;
 import org.gradientsync.UnavailableException;
@@ -24,7 +25,7 @@ final class SparseAverages implements AutoCloseable {
   private static final int HEADER = 3; // the size of the table, and the number of a rank's indices
   private static final int MOST_TOGETHER = 1 << 17; // indices of all ranks in one call
 
-  private final CallRunner runner;
+  private final GradientSync sync;
   private final GroupCommunicator communicator;
   private final BackendDevice device;
   private final CollectiveArguments arguments;
@@ -40,14 +41,14 @@ final class SparseAverages implements AutoCloseable {
   /** How many indices travel with the header; the same on all ranks. */
   private int room;
 
-  SparseAverages(CallRunner runner, Selection.Choice choice) {
-    this.runner = runner;
+  SparseAverages(GradientSync sync, Selection.Choice choice) {
+    this.sync = sync;
     communicator = choice.communicator();
     device = choice.device();
     arguments = new CollectiveArguments(choice.group().ranks(), device);
-    given = new KeptBuffers(device, DataType.FLOAT32);
-    tables = new KeptBuffers(device, DataType.INT32);
-    sums = new KeptBuffers(device, DataType.FLOAT32);
+    given = new KeptBuffers(sync, DataType.FLOAT32);
+    tables = new KeptBuffers(sync, DataType.INT32);
+    sums = new KeptBuffers(sync, DataType.FLOAT32);
     rows = new RowUnion(communicator.size());
     blocks = new LongBuffer[2][communicator.size()];
     useMessages();
@@ -85,7 +86,7 @@ final class SparseAverages implements AutoCloseable {
     DeviceBuffer padded = sums.padded(union.length * width);
     DeviceBuffer sum = padded.slice(0, (long) union.length * width);
     device.sumRows(source, table, width, sum);
-    runner.average(padded);
+    sync.average(padded);
     if (own.buffer() != null) {
       return new SparseRows(own.tableRows(), width, union, sum);
     }
