@@ -35,8 +35,9 @@ import org.gradientsync.spi.Timeouts;
  * <p>Two-phase commit with a new leader after a loss: D. Skeen, "Nonblocking commit protocols",
  * SIGMOD 1981. It needs that a rank which is taken for lost is: transports know the processes that
  * have died. Those that may live, because they do not come in time or a network is divided, are
- * given up only by the larger part of all that may live; of two equal ones by that with the lowest
- * rank. So no two parts go on.
+ * given up only by at least half of all that may live; of two halves by that with the lowest rank.
+ * Two parts may still go on if the network is whole again before the system of each part has given
+ * up its connections.
  */
 final class Survivors {
   private static final int USED_BYTES = ContextIds.LIMIT / Byte.SIZE;
@@ -151,9 +152,21 @@ final class Survivors {
     members().stream().filter(peer -> peer != rank() && lost.test(peer)).forEach(gone::set);
   }
 
-  /** Throws if another rank has said that it goes on without this one. */
-  private void requireWanted() {
+  /** Throws if ranks have agreed to go on without this one, also if they have ended since. */
+  private void requireNotLeftBehind() {
     receive();
+    for (Deque<Letter> all : letters.values()) {
+      for (Letter letter : all) {
+        if (letter.type == COMMIT && letter.gone.get(rank())) {
+          throw notWanted();
+        }
+      }
+    }
+  }
+
+  /** As above, and if a lower rank, which would lead, takes this one for lost. */
+  private void requireWanted() {
+    requireNotLeftBehind();
     for (int peer = 0; peer < rank(); peer++) {
       Letter next = lettersOf(peer).peek();
       if (next != null && next.gone.get(rank())) {
@@ -228,6 +241,7 @@ final class Survivors {
     answered.set(rank());
     while (true) {
       look();
+      requireNotLeftBehind();
       BitSet missing = members();
       missing.andNot(answered);
       if (type == AGREE && gone.cardinality() > before) {
@@ -236,14 +250,13 @@ final class Survivors {
       if (missing.isEmpty()) {
         return true;
       }
-      receive();
       for (int peer = missing.nextSetBit(0); peer >= 0; peer = missing.nextSetBit(peer + 1)) {
+        if (gone.get(peer)) {
+          continue; // another rank has just said so: it does not say who else is
+        }
         Letter letter = lettersOf(peer).poll();
         if (letter == null) {
           continue;
-        }
-        if (letter.type == COMMIT && letter.gone.get(rank())) {
-          throw notWanted();
         }
         used.or(letter.used);
         addGone(letter);
@@ -266,7 +279,7 @@ final class Survivors {
     int more = members.cardinality() - silent.size();
     if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
       throw new RankLostException(
-          "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with most ranks goes on, of two equal ones that with the lowest rank"
+          "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with more than half of the ranks goes on, of two halves that with the lowest rank"
               .formatted(
                   ranks().names(silent),
                   ranks().names(members.stream().boxed().toList()),

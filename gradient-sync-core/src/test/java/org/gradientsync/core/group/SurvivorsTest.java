@@ -4,13 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.Arrays;
+import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.IntPredicate;
-import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Timeouts;
+import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -66,8 +70,8 @@ class SurvivorsTest {
     }
   }
 
-  /** Ranks 1 and 2 reach rank 0, and not each other. One of them is left out, or both. */
-  @Test
+  /** Ranks 1 and 2 reach rank 0, and not each other. */
+  @RepeatedTest(20)
   void aRankThatAnotherOneDoesNotReachIsLeftOut() {
     AtomicIntegerArray sizes = new AtomicIntegerArray(3);
     LocalRanks.run(
@@ -80,7 +84,31 @@ class SurvivorsTest {
             sizes.set(rank, 0);
           }
         });
-    int[] all = IntStream.range(0, 3).map(sizes::get).filter(size -> size > 0).toArray();
-    assertTrue(Arrays.stream(all).allMatch(size -> size == all.length), sizes::toString);
+    assertEquals(2, sizes.get(0), sizes::toString);
+    assertEquals(2, Math.max(sizes.get(1), sizes.get(2)), sizes::toString);
+    assertEquals(0, Math.min(sizes.get(1), sizes.get(2)), sizes::toString);
+  }
+
+  /** Also when it comes after the end of those that have gone on. */
+  @Test
+  void aRankThatWasLeftBehindDoesNotGoOnAlone() {
+    Duration limit = Duration.ofMillis(200);
+    CountDownLatch over = new CountDownLatch(2);
+    LocalRanks.run(
+        3,
+        sync -> {
+          ProcessGroup world = ProcessGroup.world(new Divided(peer -> true));
+          ProcessGroup group =
+              world.split(0, sync.rank(), new Timeouts(limit, limit, Optional.empty()));
+          if (sync.rank() == 0) {
+            over.await();
+            RankLostException e = assertThrows(RankLostException.class, group::survivors);
+            assertTrue(e.getMessage().contains("go on without this one"), e.getMessage());
+          } else {
+            group.survivors().close();
+          }
+          Resources.closeAll(group, world);
+          over.countDown();
+        });
   }
 }
