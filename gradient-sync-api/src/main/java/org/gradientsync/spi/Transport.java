@@ -71,10 +71,11 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Whether a rank that counts as dead may live, behind a network that is divided.
+   * Whether a rank may live although {@link #isAlive} may say otherwise, because a divided network
+   * hides it.
    *
    * @param rank a rank of the job
-   * @return true if this rank cannot reach it, and does not know that it has ended
+   * @return false only if the rank is known to have ended
    */
   default boolean mayLive(int rank) {
     return isAlive(rank);

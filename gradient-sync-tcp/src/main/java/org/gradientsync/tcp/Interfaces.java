@@ -93,9 +93,10 @@ final class Interfaces {
       return "; " + own.host() + " is no address of this machine, where rank 0 listens";
     }
     InetAddress address = ((InetSocketAddress) server.getLocalAddress()).getAddress();
-    String text = address.getHostAddress();
     String only = address.isLoopbackAddress() ? ", which only this machine reaches" : "";
-    return text.equals(own.host()) ? "" : "; rank 0 listens at " + text + only;
+    return address.getHostAddress().equals(own.host())
+        ? ""
+        : "; rank 0 listens at " + address.getHostAddress() + only;
   }
 
   /** Resolves the master's name. */

@@ -295,12 +295,12 @@ final class JobStart {
       int size = invitation.getInt();
       invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
     } finally {
-      limit = timeouts.timeoutNanos();
+      limit = timeouts.timeoutNanos() + time.look(); // from now on
     }
     try {
       return next(invited, lobby, null).join();
     } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
-      limit += time.look();
+      limit = timeouts.timeoutNanos() + time.look();
       throw new IOException(e.getMessage(), e);
     }
   }
@@ -344,7 +344,8 @@ final class JobStart {
         requireDescriptors(e);
         if (late != null
             && e instanceof OutgoingHandshake.RefusedException refused
-            && refused.status() == Handshake.STARTED) { // this rank was lost, and is back
+            && refused.status() == Handshake.STARTED) {
+          log.warn("rank {} comes when the job has begun; it joins it", own.rank());
           return late.get().join();
         }
         why = String.valueOf(e.getMessage());

@@ -9,7 +9,8 @@ import java.util.regex.Pattern;
  * except where a method states otherwise.
  */
 final class Peer {
-  private static final Pattern SILENCE = Pattern.compile("timed out|unreachable|[Nn]o route|down");
+  private static final Pattern SILENCE =
+      Pattern.compile("timed out|unreachable|[Nn]o route|is down");
   private static final long GRACE_NANOS = 2_000_000_000L;
 
   private final Endpoint endpoint;
@@ -19,7 +20,7 @@ final class Peer {
   private Link link; // null until there is a connection, and after its end
   private volatile String lost; // why, or null
   private volatile long lostAt;
-  private volatile boolean unreachable; // lost, and may live
+  private volatile boolean mayLive; // although it is lost
   private volatile boolean left;
 
   Peer(Endpoint endpoint, int rank) {
@@ -52,8 +53,8 @@ final class Peer {
   }
 
   /** Whether it is lost, and its machine has not said that it has ended. Takes no lock. */
-  boolean isUnreachable() {
-    return unreachable;
+  boolean mayLive() {
+    return mayLive;
   }
 
   /** Whether it was lost so long ago that all it has sent before was read. Takes no lock. */
@@ -123,16 +124,16 @@ final class Peer {
     }
   }
 
-  /** The system gives up a connection whose other end is silent, and says so in English or not. */
+  /** Of a connection that the system gives up, the JDK has the system's text and no code. */
   private void lose(IOException e) {
     String why = String.valueOf(e.getMessage());
     lose("the connection broke: " + why, SILENCE.matcher(why).find());
   }
 
   /** Gives the peer up. */
-  void lose(String why, boolean mayLive) {
+  void lose(String why, boolean mayStillLive) {
     if (lost == null && !left) {
-      unreachable = mayLive;
+      mayLive = mayStillLive;
       lostAt = System.nanoTime();
       lost = "rank " + rank + " is lost: " + why;
     }

@@ -181,7 +181,7 @@ final class TcpJob implements Listener.Doorkeeper {
 
   /** Whether a rank is alive, or cannot be reached, which says nothing about it. */
   boolean mayLive(int rank) {
-    return isAlive(rank) || endpoint.peer(rank).isUnreachable();
+    return isAlive(rank) || endpoint.peer(rank).mayLive();
   }
 
   /** From now on ranks without a connection may end at any time. */

@@ -286,7 +286,7 @@ class EndpointTest {
     broken.fail(new IOException(error));
     assertTrue(endpoint.attach(1, broken));
     assertTrue(endpoint.peer(1).isLost());
-    assertEquals(mayLive, endpoint.peer(1).isUnreachable());
+    assertEquals(mayLive, endpoint.peer(1).mayLive());
   }
 
   @Test
