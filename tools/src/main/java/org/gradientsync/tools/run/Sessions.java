@@ -63,14 +63,19 @@ final class Sessions {
         long left = TimeUnit.SECONDS.toNanos(seconds) - (System.nanoTime() - start);
         process.waitFor(left, TimeUnit.NANOSECONDS);
       }
-      processes.forEach(Process::destroyForcibly);
+      killThoseThatRun(processes);
       for (LineCopy output : outputs) {
         output.join(TimeUnit.SECONDS.toMillis(2)); // what a process has left may keep it open
       }
     } catch (InterruptedException e) {
-      processes.forEach(Process::destroyForcibly);
+      killThoseThatRun(processes);
       Thread.currentThread().interrupt();
     }
+  }
+
+  /** Not the others: that would drop what they have printed last. */
+  private static void killThoseThatRun(Collection<Process> processes) {
+    processes.stream().filter(Process::isAlive).forEach(Process::destroyForcibly);
   }
 
   static void signal(Process process, String signal) {
