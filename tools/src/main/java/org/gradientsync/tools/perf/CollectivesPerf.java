@@ -5,8 +5,11 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.gradientsync.GradientSync;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /**
  * Times each collective with growing sizes, and prints them like NVIDIA's nccl-tests. Checks every
@@ -45,6 +48,17 @@ public class CollectivesPerf extends PerfProgram {
           "all, or some of all-reduce, all-gather, reduce-scatter, broadcast, reduce, all-to-all,"
               + " send-receive, grouped, with commas in between (default: ${DEFAULT-VALUE}).")
   private List<String> names;
+
+  @Spec private CommandSpec spec;
+
+  @Override
+  public void checkOptions() {
+    super.checkOptions();
+    CommandLine perf = spec.commandLine().getParent();
+    if (perf != null && !perf.getParseResult().matchedOptions().isEmpty()) {
+      throw badUse("options follow the word collectives: gradient-sync perf collectives -e 64M");
+    }
+  }
 
   @Override
   List<PerfCollective> collectives() {
