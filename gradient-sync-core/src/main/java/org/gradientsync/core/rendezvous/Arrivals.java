@@ -79,7 +79,7 @@ public final class Arrivals implements AutoCloseable {
 
   /** The rendezvous by messages, or null if the ranks meet in shared memory alone. */
   public MessageRendezvous byMessages() {
-    return rendezvous instanceof MessageRendezvous nodes ? nodes : null;
+    return rendezvous instanceof MessageRendezvous messages ? messages : null;
   }
 
   /**

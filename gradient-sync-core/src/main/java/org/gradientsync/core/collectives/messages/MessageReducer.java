@@ -45,12 +45,12 @@ public final class MessageReducer implements Reducer {
   private final PlanCache<Plan> plans;
   private final PlanCache<CarriedTransfer> carried;
   private final Consumer<CollectiveCall> move = this::move;
-  private final Consumer<CollectiveCall> addGathered = this::addGathered;
+  private final Consumer<CollectiveCall> addCarried = this::addCarried;
   private final Consumer<List<CollectiveCall>> exchangeRound = this::exchangeRound;
   private final Consumer<CollectiveCall> takeSums = this::takeSums;
   private final Consumer<CollectiveCall> runCarried = this::runCarried;
   private final List<TransferPlan> moves = new ArrayList<>(); // of the last round of messages
-  private CarriedAllReduce gathered; // null until needed
+  private CarriedAllReduce carriedSum; // null until needed
   private NodeSums summed; // null until needed
 
   /**
@@ -110,9 +110,9 @@ public final class MessageReducer implements Reducer {
     if (canSum && sums(rendezvous).fits(call.in())) {
       summed.begin(call.in(), call.op());
       group.run(origin, call, takeSums);
-    } else if (gathered(rendezvous).fits(call.in())) {
-      gathered.begin(call.in());
-      group.run(origin, call, addGathered);
+    } else if (carriedAllReduce(rendezvous).fits(call.in())) {
+      carriedSum.begin(call.in());
+      group.run(origin, call, addCarried);
     } else {
       group.run(origin, call, move);
     }
@@ -180,12 +180,13 @@ public final class MessageReducer implements Reducer {
   }
 
   /** For small buffers. */
-  private CarriedAllReduce gathered(MessageRendezvous rendezvous) {
-    if (gathered == null || gathered.rendezvous() != rendezvous) {
-      Resources.closeAll(gathered);
-      gathered = new CarriedAllReduce(rendezvous, (HostDevice) device, group.rank(), group.size());
+  private CarriedAllReduce carriedAllReduce(MessageRendezvous rendezvous) {
+    if (carriedSum == null || carriedSum.rendezvous() != rendezvous) {
+      Resources.closeAll(carriedSum);
+      carriedSum =
+          new CarriedAllReduce(rendezvous, (HostDevice) device, group.rank(), group.size());
     }
-    return gathered;
+    return carriedSum;
   }
 
   /** For small buffers whose sums may be in any order. */
@@ -205,9 +206,9 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private void addGathered(CollectiveCall call) {
-    if (gathered.haveCome()) {
-      gathered.finish(call.op());
+  private void addCarried(CollectiveCall call) {
+    if (carriedSum.haveCome()) {
+      carriedSum.finish(call.op());
     } else {
       move(call);
     }
@@ -319,7 +320,7 @@ public final class MessageReducer implements Reducer {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, carried, gathered, summed);
+      Resources.closeAll(plans, carried, carriedSum, summed);
       scratch.values().forEach(DeviceBuffer::close);
       scratch.clear();
       outgrown.forEach(DeviceBuffer::close);
