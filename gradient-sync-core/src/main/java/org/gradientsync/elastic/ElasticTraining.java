@@ -221,8 +221,8 @@ public final class ElasticTraining implements AutoCloseable {
 
   /**
    * {@return whether all ranks have left before the same step, as when a signal ends the whole job}
-   * The same on all of them. Then the sync and its buffers stay open until {@link #close}, so that
-   * rank 0 of {@link #sync} can save the state.
+   * The same on all of them, unless one is lost meanwhile. Then the sync and its buffers stay open
+   * until {@link #close}, so that rank 0 of {@link #sync} can save the state.
    */
   public boolean haveAllLeft() {
     return allLeft;
