@@ -584,9 +584,9 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * <p>It waits for the ranks that are left, up to the time-out. One that lives and does not come
    * in time is left behind, and so is one that cannot be reached. If the network is divided, the
-   * part with most of the ranks that may live goes on, of two equal ones that with the lowest rank.
-   * A rank that is lost meanwhile, or right afterwards, is left out by another call on the new
-   * sync.
+   * part with more than half of the ranks that may live goes on, of two halves that with the lowest
+   * rank. In other parts it throws. A rank that is lost meanwhile, or right afterwards, is left out
+   * by another call on the new sync.
    *
    * <p>From then on each rank ends by itself: a rank that ends no longer ends the others, nor waits
    * for them, except that under {@code mpirun} each process waits at its end.
