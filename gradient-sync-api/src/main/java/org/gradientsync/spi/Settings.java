@@ -27,6 +27,7 @@ public final class Settings {
   public static final Duration DEFAULT_SHUTDOWN_GRACE = Duration.ofSeconds(30);
 
   private static final Duration DEFAULT_ELASTIC_WAIT = Duration.ofSeconds(60);
+  private static final Duration DEFAULT_ELASTIC_SILENCE = Duration.ofSeconds(30);
 
   /** Those that this module reads; backends say {@link ReducerProvider#settings what else}. */
   public static final Set<String> NAMES =
@@ -37,6 +38,7 @@ public final class Settings {
           "device",
           "elastic",
           "elastic.min",
+          "elastic.silence",
           "elastic.wait",
           "finite",
           "order",
@@ -216,6 +218,22 @@ public final class Settings {
    */
   public Duration elasticWait() {
     return duration("elastic.wait", DEFAULT_ELASTIC_WAIT);
+  }
+
+  /**
+   * How long another rank of an elastic job over TCP may send nothing, not even that it lives,
+   * before it counts as lost: the setting {@code elastic.silence}.
+   *
+   * @return one second or more; 30 seconds if nobody set it
+   * @throws IllegalArgumentException if it is no time, or less than a second
+   */
+  public Duration elasticSilence() {
+    Duration silence = duration("elastic.silence", DEFAULT_ELASTIC_SILENCE);
+    if (silence.toSeconds() < 1) {
+      throw new IllegalArgumentException(
+          "less than a second: gradientsync.elastic.silence=" + silence + "; give 1 or more");
+    }
+    return silence;
   }
 
   /**

@@ -24,6 +24,7 @@ import org.gradientsync.spi.Settings;
  * @param network the name or address of the interface to use, or an empty text
  * @param ofProcess whether the process is the rank, and not one of its threads
  * @param joins whether it joins a job that has started, in which it gets another number
+ * @param silenceNanos how long a rank of the job may send nothing; 0 for any time
  */
 record Coordinates(
     int rank,
@@ -35,7 +36,8 @@ record Coordinates(
     String secret,
     String network,
     boolean ofProcess,
-    boolean joins) {
+    boolean joins,
+    long silenceNanos) {
   static final String RANK = "tcp.rank";
   static final String SIZE = "tcp.size";
   static final String MASTER = "tcp.master";
@@ -146,7 +148,8 @@ record Coordinates(
         secret,
         settings.get(INTERFACE).orElse(""),
         ofProcess,
-        !built && "true".equals(environment.get(JOIN_VARIABLE)));
+        !built && "true".equals(environment.get(JOIN_VARIABLE)),
+        settings.elastic() ? settings.elasticSilence().toNanos() : 0);
   }
 
   private static String secret(Settings settings, Map<String, String> environment, int rank) {
@@ -204,13 +207,33 @@ record Coordinates(
   /** The place in another job of the same processes. */
   Coordinates in(Invitation job, int newRank) {
     return new Coordinates(
-        newRank, job.size(), job.host(), job.port(), -1, -1, secret, network, ofProcess, false);
+        newRank,
+        job.size(),
+        job.host(),
+        job.port(),
+        -1,
+        -1,
+        secret,
+        network,
+        ofProcess,
+        false,
+        silenceNanos);
   }
 
   /** The same, of a rank that joins a job that has started. */
   Coordinates joining() {
     return new Coordinates(
-        rank, size, host, port, localRank, localSize, secret, network, ofProcess, true);
+        rank,
+        size,
+        host,
+        port,
+        localRank,
+        localSize,
+        secret,
+        network,
+        ofProcess,
+        true,
+        silenceNanos);
   }
 
   /** Where rank 0 listens, for texts. */

@@ -3,6 +3,7 @@ package org.gradientsync.tcp;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
 import org.gradientsync.spi.Transport;
 
 /**
@@ -168,6 +169,15 @@ final class Endpoint {
     if (progressed == seen && !progressing) {
       synchronized (this) {
         advanceAll();
+      }
+    }
+  }
+
+  /** Sends heartbeats to the peers that have to send some; see {@link Peer#beat}. */
+  synchronized void beat(long now, long silenceNanos, IntPredicate chosen) {
+    for (Peer peer : peers) {
+      if (peer != null && chosen.test(peer.rank())) {
+        peer.beat(now, silenceNanos);
       }
     }
   }

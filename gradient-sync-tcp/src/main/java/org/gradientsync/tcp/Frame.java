@@ -38,5 +38,8 @@ final class Frame {
   /** The sender leaves; nothing follows. */
   static final int BYE = 11;
 
+  /** The sender lives. */
+  static final int HEARTBEAT = 12;
+
   private Frame() {}
 }

@@ -36,6 +36,7 @@ final class Link {
   private int payloadLeft;
   private ByteBuffer target; // null if the payload is skipped
   private boolean ended; // the peer will write nothing more
+  private boolean heard = true; // something has arrived since the last question
 
   Link(Peer peer, Outbox outbox, Inbox inbox, SocketChannel channel) {
     this.peer = peer;
@@ -142,6 +143,7 @@ final class Link {
       if (bytes < 0) {
         throw new EOFException("it has closed the connection");
       }
+      heard |= bytes > 0;
       if (direct) {
         payloadLeft -= bytes;
         if (payloadLeft == 0) {
@@ -198,6 +200,13 @@ final class Link {
   private void endPayload() {
     target = null;
     inbox.payloadArrived();
+  }
+
+  /** Whether something has arrived since the last call. */
+  boolean wasHeard() {
+    boolean before = heard;
+    heard = false;
+    return before;
   }
 
   boolean isSending(SendMessage message) {

@@ -3,6 +3,7 @@ package org.gradientsync.tcp;
 import java.io.IOException;
 import java.nio.channels.SocketChannel;
 import java.util.regex.Pattern;
+import org.gradientsync.core.backend.Amounts;
 
 /**
  * Another rank of the job: its connection, and how that has ended. Guarded by the endpoint's lock,
@@ -22,6 +23,7 @@ final class Peer {
   private volatile long lostAt;
   private volatile boolean mayLive; // although it is lost
   private volatile boolean left;
+  private long heardNanos; // on the clock of heartbeats
 
   Peer(Endpoint endpoint, int rank) {
     this.endpoint = endpoint;
@@ -151,6 +153,27 @@ final class Peer {
     }
   }
 
+  /**
+   * Sends a heartbeat, and gives the peer up if it has sent nothing for too long.
+   *
+   * @param now on a clock that stands still while this process does
+   */
+  void beat(long now, long silenceNanos) {
+    if (link == null) {
+      return;
+    }
+    if (link.wasHeard()) {
+      heardNanos = now;
+    } else if (now - heardNanos > silenceNanos) {
+      lose("it has sent nothing for " + Amounts.time(now - heardNanos), true);
+      return;
+    }
+    if (!link.hasOutput()) {
+      link.put(Frame.HEARTBEAT, 0, 0, 0);
+      flush();
+    }
+  }
+
   void send(SendMessage message) {
     if (left) {
       message.done = true; // nobody will receive it
@@ -214,6 +237,7 @@ final class Peer {
       case Frame.WITHDRAWN -> outbox.withdrawn(id);
       case Frame.CREDIT -> outbox.credit(length);
       case Frame.BYE -> left = true;
+      case Frame.HEARTBEAT -> {} // that it has arrived is all
       default -> Outbox.require(endpoint.jobFrame(this, type, length));
     }
   }

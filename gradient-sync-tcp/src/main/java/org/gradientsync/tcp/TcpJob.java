@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.gradientsync.core.backend.RankPlace;
+import org.gradientsync.core.backend.WaitClock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -19,6 +20,7 @@ import org.slf4j.LoggerFactory;
 final class TcpJob implements Listener.Doorkeeper {
   private static final Logger log = LoggerFactory.getLogger(TcpJob.class);
   private static final long LINGER_NANOS = 3_000_000_000L;
+  private static final int HEARTBEATS = 6; // in the longest silence
 
   private final Coordinates own;
   private final Endpoint endpoint;
@@ -33,7 +35,11 @@ final class TcpJob implements Listener.Doorkeeper {
   private volatile boolean leaving;
   private volatile long leavingSince;
   private volatile boolean ended;
-  private int seen; // by the listener's thread
+
+  // Of the listener's thread.
+  private int seen;
+  private final WaitClock time = new WaitClock();
+  private long beatNanos; // when it sent the last heartbeats
 
   TcpJob(Coordinates own, Handshake handshake, Registration registration, Lobby lobby) {
     this.own = own;
@@ -228,6 +234,11 @@ final class TcpJob implements Listener.Doorkeeper {
   public boolean advance() {
     endpoint.help(seen);
     seen = endpoint.progressed();
+    long silence = own.silenceNanos();
+    if (silence > 0 && connector != null && time.look() - beatNanos > silence / HEARTBEATS) {
+      beatNanos = time.waited();
+      endpoint.beat(beatNanos, silence, peer -> nodes[peer] != nodes[own.rank()]);
+    }
     if (leaving && (endpoint.areAllGone() || System.nanoTime() - leavingSince > LINGER_NANOS)) {
       close();
     }

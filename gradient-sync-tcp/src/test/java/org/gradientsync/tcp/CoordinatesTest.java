@@ -42,10 +42,10 @@ class CoordinatesTest {
   @Test
   void variablesAreRead() {
     assertEquals(
-        new Coordinates(1, 4, "node0", 29500, 1, 2, "hidden", "", true, false),
+        new Coordinates(1, 4, "node0", 29500, 1, 2, "hidden", "", true, false, 0),
         Coordinates.of(NONE, variables()));
     assertEquals(
-        new Coordinates(1, 4, "::1", 29500, -1, -1, "", "", true, false),
+        new Coordinates(1, 4, "::1", 29500, -1, -1, "", "", true, false, 0),
         Coordinates.of(
             NONE,
             variables(
@@ -61,7 +61,7 @@ class CoordinatesTest {
     Settings settings =
         new Settings(Map.of("tcp.rank", "0", "tcp.size", "2", "tcp.master", "[::1]:1"));
     assertEquals(
-        new Coordinates(0, 2, "::1", 1, -1, -1, "hidden", "", false, false),
+        new Coordinates(0, 2, "::1", 1, -1, -1, "hidden", "", false, false, 0),
         Coordinates.of(settings, variables()));
   }
 

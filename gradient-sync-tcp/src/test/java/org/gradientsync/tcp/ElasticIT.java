@@ -269,6 +269,36 @@ class ElasticIT {
     assertEquals(Set.of(2), Set.copyOf(sizes.values()), this::logs);
   }
 
+  /** Another machine without power closes no connection: it only falls silent. */
+  @Test
+  @Tag("nodes")
+  void aSilentRankOfAnotherNodeIsLeftOut() throws Exception {
+    String silence = "-Dgradientsync.elastic.silence=2";
+    String node = "hostname node1 && mount -t tmpfs none /dev/shm && exec \"$@\"";
+    size = 3;
+    start(0, false, silence);
+    start(1, false, silence);
+    Process silent =
+        start(
+            2,
+            false,
+            List.of(
+                "unshare", "--map-root-user", "--uts", "--ipc", "--mount", "sh", "-c", node, "sh"),
+            silence);
+    awaitTraining(size);
+    Process stop = new ProcessBuilder("kill", "-STOP", Long.toString(silent.pid())).start();
+    assertEquals(0, stop.waitFor());
+    ranks.remove(silent);
+    try {
+      Map<Long, Integer> sizes = finish();
+      assertEquals(2, sizes.get(STEPS - 1L), this::logs);
+      assertTrue(logs().contains("rank 0: rank 2 (host=node1, "), this::logs);
+      assertTrue(logs().contains("cannot be reached, "), this::logs); // not: has timed out
+    } finally {
+      silent.destroyForcibly();
+    }
+  }
+
   @Test
   @Tag("nodes")
   void aProcessThatCannotUseTheReducerFailsAlone() throws Exception {

@@ -290,6 +290,23 @@ class EndpointTest {
   }
 
   @Test
+  void aPeerThatSendsNothingIsLostAndHeartbeatsAreEnough() {
+    for (int second = 0; second < 10; second++) {
+      zero.beat(second, 3, peer -> true);
+      one.beat(second, 3, peer -> true);
+      progress();
+    }
+    assertFalse(zero.peer(1).isLost());
+    for (int second = 10; second < 14; second++) {
+      zero.beat(second, 3, peer -> true);
+    }
+    assertFalse(zero.peer(1).isLost());
+    zero.beat(14, 3, peer -> true);
+    assertTrue(zero.peer(1).isLost());
+    assertTrue(zero.peer(1).mayLive());
+  }
+
+  @Test
   void afterAGoodbyeARankIsGoneAndNotLost() {
     Message last = started(one.sender(filled(100, 2), 0, 6));
     one.close();
