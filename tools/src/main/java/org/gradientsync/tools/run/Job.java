@@ -2,7 +2,7 @@ package org.gradientsync.tools.run;
 
 /** The ranks of one attempt. {@link JobRunner} runs it. */
 interface Job {
-  /** How long ranks have after a signal, for example to save. */
+  /** How long ranks have when this process ends, for example to save. */
   long PATIENCE_SECONDS = 10;
 
   /** Starts the ranks, waits for their end, and returns the job's exit code. */
@@ -10,6 +10,9 @@ interface Job {
 
   /** Ends the ranks. {@link #run}, on another thread, then returns. */
   void end();
+
+  /** Asks the ranks to end, by SIGTERM, and does not wait. Those that are lost are not replaced. */
+  void terminate();
 
   /** Sends the ranks a signal, for example {@code USR1}. */
   void forward(String signal);

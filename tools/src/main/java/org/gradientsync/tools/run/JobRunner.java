@@ -10,11 +10,16 @@ final class JobRunner {
   /** The signals that ranks get, too: they otherwise end or crash a JVM. */
   static final List<String> FORWARDED = List.of("USR1", "USR2");
 
+  /** Ends ranks, which they may delay. */
+  static final String TERM = "TERM";
+
   /** A scheduler signals the processes of a job one by one, and the launcher may end first. */
   private static final long SIGNALS_APART_SECONDS = 1;
 
   private final CountDownLatch ended = new CountDownLatch(1);
+  private final Object first; // what SIGTERM does otherwise
   private volatile Job job;
+  private volatile boolean terminated;
 
   JobRunner() {
     Runtime.getRuntime().addShutdownHook(new Thread(this::end, "end"));
@@ -22,12 +27,16 @@ final class JobRunner {
       for (String name : FORWARDED) {
         Signals.handle(name, () -> forward(name));
       }
+      first = Signals.handle(TERM, this::terminate);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("signals cannot be handled: " + e, e);
     }
   }
 
-  /** Returns the job's exit code, or that of Ctrl-C if this process is being ended. */
+  /**
+   * Returns the job's exit code, or that of Ctrl-C if this process is being ended. After SIGTERM it
+   * is the job's if all ranks have ended well.
+   */
   int run(Job next) throws InterruptedException {
     job = next;
     int code = isEnded() ? ExitCode.INTERRUPTED : next.run();
@@ -35,16 +44,37 @@ final class JobRunner {
         ExitCode.tellsOfLostRank(code)
             ? ended.await(SIGNALS_APART_SECONDS, TimeUnit.SECONDS)
             : isEnded();
-    return unwanted ? ExitCode.INTERRUPTED : code; // nobody wants it again
+    boolean endedWell = terminated && code == 0;
+    return unwanted && !endedWell ? ExitCode.INTERRUPTED : code; // nobody wants it again
+  }
+
+  /** Returns the exit code of this process after a job's. */
+  int ownCode(int code) {
+    return terminated && code == ExitCode.INTERRUPTED ? ExitCode.TERMINATED : code;
   }
 
   private boolean isEnded() {
     return ended.getCount() == 0;
   }
 
+  /** Passes a signal on. */
   void forward(String signal) {
     if (job != null) {
       job.forward(signal);
+    }
+  }
+
+  /** Lets ranks that stop and save take their time. A second SIGTERM ends this process. */
+  void terminate() {
+    terminated = true;
+    ended.countDown();
+    try {
+      Signals.restore(TERM, first);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+    if (job != null) {
+      job.terminate();
     }
   }
 

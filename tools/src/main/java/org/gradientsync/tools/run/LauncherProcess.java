@@ -35,7 +35,7 @@ final class LauncherProcess implements Job {
       throw ToolException.cannotRun("the launcher cannot be started: %s", e.getMessage());
     }
     if (ending) {
-      end(); // while it was being started
+      terminate(); // while it was being started
     }
     ExitCode code = new ExitCode();
     Refusal refusal = new Refusal();
@@ -71,13 +71,21 @@ final class LauncherProcess implements Job {
   }
 
   @Override
-  public void end() {
+  public void terminate() {
     ending = true;
     Process running = process;
+    if (running != null) {
+      running.toHandle().destroy(); // Process.destroy would drop what it still prints
+    }
+  }
+
+  @Override
+  public void end() {
+    Process running = process;
+    terminate();
     if (running == null || !running.isAlive()) {
       return;
     }
-    running.toHandle().destroy(); // Process.destroy would drop what it still prints
     try {
       if (!running.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
         running.descendants().forEach(ProcessHandle::destroyForcibly);

@@ -247,7 +247,7 @@ final class RanksAsProcesses implements Job {
     outputs.addAll(LineCopy.of(process, line -> begin + line));
     watchRunning();
     if (ending) {
-      end(); // while it was being started
+      terminate(); // while it was being started
     }
     return process;
   }
@@ -275,12 +275,17 @@ final class RanksAsProcesses implements Job {
     running().forEach(process -> Sessions.signal(process, signal));
   }
 
+  @Override
+  public void terminate() {
+    ending = true;
+    running().forEach(process -> process.toHandle().destroy()); // keeps what it still prints
+  }
+
   /** Ends the ranks that run, by SIGTERM at first. */
   @Override
   public void end() {
-    ending = true;
     List<Process> running = running();
-    running.forEach(process -> process.toHandle().destroy()); // keeps what it still prints
+    terminate();
     Sessions.awaitEnd(running, PATIENCE_SECONDS, outputs);
     if (watch != null) {
       watch.destroyForcibly();

@@ -265,6 +265,12 @@ final class RanksOverSsh implements Job {
     }
   }
 
+  @Override
+  public void terminate() {
+    ending = true;
+    forward(JobRunner.TERM);
+  }
+
   /** Ends the hosts that run, by the end of their input at first. */
   @Override
   public void end() {

@@ -53,14 +53,16 @@ public final class RemoteNode {
     Thread watch = new Thread(() -> follow(in, runner), "launcher");
     watch.setDaemon(true);
     watch.start();
-    int code = runner.run(ranks);
+    int code = runner.ownCode(runner.run(ranks));
     System.exit(code == RanksOverSsh.SSH_FAILED ? 1 : code);
   }
 
   private static void follow(BufferedReader in, JobRunner runner) {
     try {
       for (String signal = in.readLine(); signal != null; signal = in.readLine()) {
-        if (JobRunner.FORWARDED.contains(signal)) {
+        if (signal.equals(JobRunner.TERM)) {
+          runner.terminate();
+        } else if (JobRunner.FORWARDED.contains(signal)) {
           runner.forward(signal);
         }
       }

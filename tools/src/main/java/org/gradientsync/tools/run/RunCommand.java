@@ -32,7 +32,8 @@ import picocli.CommandLine.Spec;
       "3:The job cannot run on this machine.",
       "75:A rank was lost, as the others noticed.",
       "128+N:A rank was ended by signal N.",
-      "130, 143:Ctrl-C, or SIGTERM to this command; the job is not started again.",
+      "130, 143:Ctrl-C, or SIGTERM to this command, and ranks that did not end well then; the job is"
+          + " not started again.",
       "other:That of the rank that failed first, if the launcher says it."
     })
 public final class RunCommand extends Program {
@@ -220,10 +221,13 @@ public final class RunCommand extends Program {
       return 0;
     }
     JobRunner runner = new JobRunner();
-    return new Restarts(restarts, spec.commandLine().getErr())
-        .run(
-            () ->
-                runner.run(overTcp ? overTcp(plan, request, machine) : new LauncherProcess(plan)));
+    int code =
+        new Restarts(restarts, spec.commandLine().getErr())
+            .run(
+                () ->
+                    runner.run(
+                        overTcp ? overTcp(plan, request, machine) : new LauncherProcess(plan)));
+    return runner.ownCode(code);
   }
 
   private Job overTcp(LaunchPlan plan, JobRequest request, Machine machine) {

@@ -1,6 +1,10 @@
 package org.gradientsync.tools.run;
 
+import java.util.List;
+import org.gradientsync.DataType;
+import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
+import org.gradientsync.Parameter;
 import org.gradientsync.tools.program.HostName;
 
 /** What the ranks of {@link RunIT} run. */
@@ -13,8 +17,8 @@ public final class RankProgram {
    * Runs one rank.
    *
    * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
-   *     {@code save}: these also take a while to end, {@code mislead}: all say what launchers say,
-   *     and fail
+   *     {@code save}: these also take a while to end, {@code stop}: all train until they are to
+   *     stop, {@code mislead}: all say what launchers say, and fail
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
@@ -26,11 +30,25 @@ public final class RankProgram {
     if (args[0].equals("fail") && sync.rank() == 1) {
       Runtime.getRuntime().halt(FAILED);
     }
+    if (args[0].equals("stop")) {
+      trainUntilStopped(sync);
+      save();
+    }
     if (args[0].equals("save")) {
       Runtime.getRuntime().addShutdownHook(new Thread(RankProgram::save));
     }
     Thread.sleep(args[0].equals("wait") || args[0].equals("save") ? 60_000 : 0);
     sync.barrier();
+  }
+
+  private static void trainUntilStopped(GradientSync sync) {
+    List<Parameter> parameters = List.of(new Parameter("weight", DataType.FLOAT32, 3));
+    try (GradientBuckets buckets = GradientBuckets.builder(sync, parameters).build()) {
+      while (!buckets.stopRequested()) {
+        buckets.ready(0);
+        buckets.finish();
+      }
+    }
   }
 
   private static void save() {

@@ -355,6 +355,23 @@ class RunIT {
     assertEquals(2, text.lines().filter(line -> line.contains("has saved")).count(), text);
   }
 
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void ranksThatStopTogetherAfterASignalEndWell(boolean overSsh) throws Exception {
+    List<String> below = new ArrayList<>(overSsh ? belowSsh() : List.of("env"));
+    below.add("JAVA_OPTS=-Dgradientsync.stop.on.signal=true");
+    List<String> options = new ArrayList<>(overSsh ? OVER_SSH : List.of("--launcher", "tcp"));
+    options.add("--restarts=3");
+    Process process = start(below, options, "stop");
+    while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
+      Thread.sleep(20);
+    }
+    kill("TERM", Long.toString(process.pid()));
+    String text = end(process);
+    assertEquals(0, process.exitValue(), text);
+    assertEquals(2, text.lines().filter(line -> line.contains("has saved")).count(), text);
+  }
+
   @Test
   void theLauncherGetsTheSignalsOfTheUser() throws Exception {
     Path launcher =
