@@ -10,25 +10,11 @@ struct Arguments {
   void* target;
   long long count;
   int ranks;         // of the sources
-  int all;           // that AVERAGE divides by in finish
+  int all;           // that AVERAGE divides by
   const void* running; // the reduction over the ranks before the sources, or null
 };
 
-template <class F, int OP> __device__ __forceinline__ void reduce(const Arguments& a) {
-  using Stored = typename F::Stored;
-  Stored* target = static_cast<Stored*>(a.target);
-  long long stride = (long long)gridDim.x * blockDim.x;
-  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
-    typename F::Accumulated sum = F::load(static_cast<const Stored*>(a.sources[0])[i]);
-    for (int rank = 1; rank < a.ranks; rank++) {
-      sum = combine<OP>(sum, F::load(static_cast<const Stored*>(a.sources[rank])[i]));
-    }
-    if (OP == AVERAGE) sum = divide(sum, a.ranks);
-    target[i] = F::store(sum);
-  }
-}
-
-// Goes on with the reduction over the ranks of other nodes, which travels as it is accumulated.
+// Goes on with the reduction over the ranks of other nodes, if there is one, which travels as it is accumulated.
 template <class F, int OP> __device__ __forceinline__ typename F::Accumulated next(const Arguments& a, long long i) {
   using Stored = typename F::Stored;
   using Accumulated = typename F::Accumulated;
@@ -47,7 +33,7 @@ template <class F, int OP> __device__ __forceinline__ void accumulate(const Argu
   }
 }
 
-template <class F, int OP> __device__ __forceinline__ void finish(const Arguments& a) {
+template <class F, int OP> __device__ __forceinline__ void reduce(const Arguments& a) {
   long long stride = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.count; i += stride) {
     typename F::Accumulated sum = next<F, OP>(a, i);
@@ -71,11 +57,11 @@ template <class From, class To> __device__ __forceinline__ void convert(const Ar
     name<format, op>(a); \
   }
 #define ALL(type, format, op) \
-  KERNEL(reduce, type, format, op) KERNEL(accumulate, type, format, op) KERNEL(finish, type, format, op)
+  KERNEL(accumulate, type, format, op) KERNEL(reduce, type, format, op)
 #define INTEGER(type, format) \
   ALL(type, format, SUM) ALL(type, format, MIN) ALL(type, format, MAX) ALL(type, format, PROD)
 #define FLOATING(type, format) \
-  INTEGER(type, format) KERNEL(reduce, type, format, AVERAGE) KERNEL(finish, type, format, AVERAGE)
+  INTEGER(type, format) KERNEL(reduce, type, format, AVERAGE)
 
 FLOATING(FLOAT16, Half)
 FLOATING(BFLOAT16, Brain)

@@ -27,7 +27,6 @@ public final class ReduceKernel implements AutoCloseable {
   private final CUmodule module;
   private final CUfunction[][] reduce = functions();
   private final CUfunction[][] accumulate = functions();
-  private final CUfunction[][] finish = functions();
   private final CUfunction[] fromFloat = new CUfunction[DataType.values().length];
   private final CUfunction[] toFloat = new CUfunction[DataType.values().length];
   private CUfunction sumRows;
@@ -60,7 +59,6 @@ public final class ReduceKernel implements AutoCloseable {
           ReduceOp adds = op == ReduceOp.AVERAGE ? ReduceOp.SUM : op;
           reduce[type.ordinal()][op.ordinal()] = function("reduce", type, op);
           accumulate[type.ordinal()][op.ordinal()] = function("accumulate", type, adds);
-          finish[type.ordinal()][op.ordinal()] = function("finish", type, op);
         }
       }
     }
@@ -90,8 +88,7 @@ public final class ReduceKernel implements AutoCloseable {
   /** Enqueues the reduction of the elements that {@link #source} has set. */
   public void reduce(
       int ranks, long target, long count, DataType type, ReduceOp op, CUstream stream) {
-    kernel.struct().putInt(RANKS, ranks);
-    launch(reduce[type.ordinal()][op.ordinal()], target, count, stream);
+    finish(0, ranks, ranks, target, count, type, op, stream);
   }
 
   /**
@@ -127,7 +124,7 @@ public final class ReduceKernel implements AutoCloseable {
       ReduceOp op,
       CUstream stream) {
     kernel.struct().putLong(RUNNING, running).putInt(RANKS, ranks).putInt(ALL, all);
-    launch(finish[type.ordinal()][op.ordinal()], target, count, stream);
+    launch(reduce[type.ordinal()][op.ordinal()], target, count, stream);
   }
 
   /** Enqueues a conversion from FLOAT32 to a 16-bit type, or back. */
@@ -158,8 +155,7 @@ public final class ReduceKernel implements AutoCloseable {
 
   /** Enqueues a kernel that does nothing. */
   synchronized void runNothing(CUstream stream) {
-    kernel.struct().putInt(RANKS, 1);
-    launch(reduce[DataType.FLOAT32.ordinal()][ReduceOp.SUM.ordinal()], 0, 0, stream);
+    reduce(1, 0, 0, DataType.FLOAT32, ReduceOp.SUM, stream);
   }
 
   private void launch(CUfunction function, long target, long count, CUstream stream) {

@@ -34,7 +34,6 @@ class PeerKernelsTest {
       for (ReduceOp op : ReduceOp.values()) {
         if (op.isDefinedFor(type)) {
           reduce.add("reduce_" + type + "_" + op);
-          reduce.add("finish_" + type + "_" + op);
           if (op != ReduceOp.AVERAGE) {
             reduce.add("accumulate_" + type + "_" + op); // averages are added up
           }
