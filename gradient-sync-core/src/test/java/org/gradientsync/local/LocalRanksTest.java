@@ -533,33 +533,6 @@ class LocalRanksTest {
   }
 
   @Test
-  void beyondTwoToTheThirtyFirstElements() {
-    long count = (1L << 31) + 5;
-    LocalRanks.run(
-        2,
-        sync -> {
-          try (DeviceBuffer buffer = sync.allocate(DataType.BFLOAT16, count)) {
-            assertEquals(count * 2, buffer.sizeInBytes());
-            long[] places = {0, (1L << 29) - 3, (1L << 30) - 3, (3L << 29) - 3, count - 6};
-            short[] values = new short[6];
-            for (long place : places) {
-              for (int i = 0; i < 6; i++) {
-                values[i] = org.gradientsync.BFloat16.fromFloat(2 * i + 4 * sync.rank());
-              }
-              buffer.slice(place, 6).copyFrom(values);
-            }
-            sync.average(buffer);
-            for (long place : places) {
-              buffer.slice(place, 6).copyTo(values);
-              for (int i = 0; i < 6; i++) {
-                assertEquals(2f * i + 2, org.gradientsync.BFloat16.toFloat(values[i]));
-              }
-            }
-          }
-        });
-  }
-
-  @Test
   void theFirstExceptionIsRethrownAsItIs() {
     GradientSyncException mine = new GradientSyncException("mine, rank=1");
     GradientSyncException e =
