@@ -82,7 +82,7 @@ public final class FakeGpu {
     when(api.pciAddress(0)).thenReturn("0000:1b:00.0");
     when(api.pciAddress(1)).thenReturn("0000:2c:00.0");
     when(api.sms(anyInt())).thenReturn(132);
-    when(api.capability(anyInt())).thenReturn(90);
+    when(api.capability(anyInt())).thenReturn(100);
     when(api.blocksPerSm(any(), anyInt())).thenReturn(3);
     when(api.canAccessPeer(anyInt(), anyInt())).thenReturn(true);
     when(api.hasNativeLink(anyInt(), anyInt())).thenReturn(true);

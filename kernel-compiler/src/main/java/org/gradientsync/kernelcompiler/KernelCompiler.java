@@ -21,7 +21,8 @@ import java.util.stream.Stream;
  *
  * <ul>
  *   <li>{@code library SOURCES OUTPUT} compiles each module of {@code SOURCES/kernels.txt} to
- *       machine code for today's GPUs and to PTX for newer ones;
+ *       machine code for some GPUs and to PTX for others; the variable {@code GRADIENTSYNC_KERNELS}
+ *       names some of these, for example {@code sm_90,compute_90};
  *   <li>{@code programs SOURCES OUTPUT} compiles each {@code .cu} in SOURCES to PTX.
  * </ul>
  *
@@ -38,6 +39,7 @@ public final class KernelCompiler {
   }
 
   private final ImageCache cache;
+  private final List<Target> targets;
   private final Finder finder;
   private Compiler compiler;
   private BuildException failure;
@@ -47,9 +49,11 @@ public final class KernelCompiler {
    * Creates a compiler.
    *
    * @param cache the folder of the cache
+   * @param targets of the library
    */
-  KernelCompiler(Path cache, Finder finder) throws IOException {
+  KernelCompiler(Path cache, List<Target> targets, Finder finder) throws IOException {
     this.cache = new ImageCache(cache);
+    this.targets = targets;
     this.finder = finder;
   }
 
@@ -70,7 +74,11 @@ public final class KernelCompiler {
     KernelCompiler compiler =
         new KernelCompiler(
             cache.resolve("kernels"),
+            Target.library(System.getenv("GRADIENTSYNC_KERNELS")),
             () -> Nvrtc.find(System.getenv("NVRTC_LIBRARY"), Nvrtc.folders(System::getenv, cache)));
+    if (args[0].equals("library") && compiler.targets.size() < Target.LIBRARY.size()) {
+      System.out.println("kernel-compiler: not for all GPUs, by GRADIENTSYNC_KERNELS");
+    }
     int files = compiler.build(args[0].equals("library"), Path.of(args[1]), Path.of(args[2]));
     if (compiler.compiled() > 0) {
       System.out.printf(
@@ -124,10 +132,10 @@ public final class KernelCompiler {
     return jobs.size();
   }
 
-  private static List<Job> library(Path sources) throws BuildException, IOException {
+  private List<Job> library(Path sources) throws BuildException, IOException {
     List<Job> jobs = new ArrayList<>();
     for (Source source : KernelTable.read(sources)) {
-      for (Target target : Target.LIBRARY) {
+      for (Target target : targets) {
         jobs.add(new Job(source, target, target.file(source.name())));
       }
     }

@@ -14,17 +14,40 @@ import org.tukaani.xz.XZOutputStream;
  *
  * @param architecture sm_NN for machine code (a cubin) for GPUs of compute capability N.N and later
  *     ones with the same major number; compute_NN for PTX, which drivers compile for any later GPU
+ * @param compressed whether the jar has it compressed
  */
-record Target(String architecture) {
+record Target(String architecture, boolean compressed) {
   /** For the library's kernels: machine code for capability 7.5 to 9.0, PTX for newer GPUs. */
   static final List<Target> LIBRARY =
       List.of(
-          new Target("sm_75"), new Target("sm_80"), new Target("sm_90"), new Target("compute_90"));
+          new Target("sm_75", true),
+          new Target("sm_80", true),
+          new Target("sm_90", true),
+          new Target("compute_90", true));
 
   /** For programs, which load PTX: GPUs of capability 7.5 and later. */
-  static final Target PROGRAM = new Target("compute_75");
+  static final Target PROGRAM = new Target("compute_75", false);
 
   private static final Pattern COUNT = Pattern.compile(" *// callseq \\d+(, \\d+)?");
+
+  /**
+   * Those of {@link #LIBRARY} that are chosen.
+   *
+   * @param architectures with commas between, or null for all
+   * @throws BuildException if there is none
+   */
+  static List<Target> library(String architectures) throws BuildException {
+    if (architectures == null) {
+      return LIBRARY;
+    }
+    List<String> chosen = List.of(architectures.split(","));
+    List<Target> targets =
+        LIBRARY.stream().filter(target -> chosen.contains(target.architecture)).toList();
+    if (targets.size() < chosen.size()) {
+      throw new BuildException("no such kernels: GRADIENTSYNC_KERNELS=" + architectures);
+    }
+    return targets;
+  }
 
   boolean isPtx() {
     return architecture.startsWith("compute_");
@@ -32,8 +55,8 @@ record Target(String architecture) {
 
   /** The name of a module's file for this target. */
   String file(String module) {
-    String file = module + "." + architecture + (isPtx() ? ".ptx" : ".cubin");
-    return this == PROGRAM ? module + ".ptx" : file + ".xz";
+    String kind = isPtx() ? ".ptx" : ".cubin";
+    return compressed ? module + "." + architecture + kind + ".xz" : module + kind;
   }
 
   /**
@@ -47,7 +70,7 @@ record Target(String architecture) {
       String text = new String(image, StandardCharsets.ISO_8859_1);
       content = COUNT.matcher(text).replaceAll("").getBytes(StandardCharsets.ISO_8859_1);
     }
-    if (this == PROGRAM) {
+    if (!compressed) {
       return content;
     }
     LZMA2Options options = new LZMA2Options();

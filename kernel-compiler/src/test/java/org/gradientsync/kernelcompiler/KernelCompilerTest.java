@@ -57,6 +57,7 @@ class KernelCompilerTest {
     KernelCompiler compiler =
         new KernelCompiler(
             folder.resolve("cache"),
+            Target.LIBRARY,
             () -> {
               if (version == null) {
                 throw NO_NVRTC;
@@ -98,9 +99,19 @@ class KernelCompilerTest {
   }
 
   @Test
+  void someArchitecturesCanBeChosen() throws Exception {
+    assertEquals(
+        List.of(new Target("sm_90", true), new Target("compute_90", true)),
+        Target.library("sm_90,compute_90"));
+    BuildException e = assertThrows(BuildException.class, () -> Target.library("sm_90,sm_9"));
+    assertEquals("no such kernels: GRADIENTSYNC_KERNELS=sm_90,sm_9", e.getMessage());
+    assertEquals(Target.LIBRARY, Target.library(null));
+  }
+
+  @Test
   void programsAreCompiledToPtx() throws Exception {
     Files.delete(sources.resolve("kernels.txt"));
-    new KernelCompiler(folder.resolve("cache"), () -> new Echo(Version.OLDEST))
+    new KernelCompiler(folder.resolve("cache"), Target.LIBRARY, () -> new Echo(Version.OLDEST))
         .build(false, sources, output);
     assertEquals("compute_75:kernel", Files.readString(output.resolve("b.ptx")));
     assertEquals(1, names(output).size());
@@ -110,7 +121,7 @@ class KernelCompilerTest {
   void whatTheCompilerCountsInItsProcessIsNotInPtx() throws Exception {
     Files.delete(sources.resolve("kernels.txt"));
     write("b.cu", "{ // callseq 575, 0\ncall;\n} // callseq 575\n// other");
-    new KernelCompiler(folder.resolve("cache"), () -> new Echo(Version.OLDEST))
+    new KernelCompiler(folder.resolve("cache"), Target.LIBRARY, () -> new Echo(Version.OLDEST))
         .build(false, sources, output);
     assertEquals("compute_75:{\ncall;\n}\n// other", Files.readString(output.resolve("b.ptx")));
   }

@@ -36,7 +36,7 @@ class CopyKernelTest {
   private ByteBuffer struct;
 
   private CopyKernel kernel() {
-    when(api.capability(anyInt())).thenReturn(90);
+    when(api.capability(anyInt())).thenReturn(100);
     when(api.loadImage(any(), any())).thenReturn(new CUmodule());
     when(api.function(any(), eq("copy_many"))).thenReturn(function);
     when(api.arguments(any(), any()))

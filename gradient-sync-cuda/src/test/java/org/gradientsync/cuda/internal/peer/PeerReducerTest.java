@@ -1111,7 +1111,7 @@ class PeerReducerTest {
         (rank, reducer, buffer) -> {
           CudaApi api = rank.gpu().api;
           int later = ranks > PeerRanks.GPUS ? 0 : 1;
-          verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
+          verify(api).loadImage(eq("peer_FLOAT32.compute_90.ptx"), any());
           verify(api).function(any(), eq("stream_FLOAT32_ADDING"));
           verify(api, times(1 - later)).function(any(), eq("two_shot_FLOAT32_OTHER"));
           int planned = ReduceOp.values().length - later * (ReduceOp.values().length - 1);
@@ -1120,7 +1120,7 @@ class PeerReducerTest {
             reducer.run(CollectiveCall.allReduce(buffer, op));
           }
           verify(api, times(ReduceOp.values().length)).instantiate(any());
-          verify(api).loadImage(eq("peer_FLOAT32.sm_90.cubin"), any());
+          verify(api).loadImage(eq("peer_FLOAT32.compute_90.ptx"), any());
           verify(api).function(any(), eq("two_shot_FLOAT32_OTHER"));
           int warming = ranks > PeerRanks.GPUS ? 1 : 0; // otherwise only other reducers use those
           verify(api, times(warming)).loadImage(startsWith("reduce"), any());
