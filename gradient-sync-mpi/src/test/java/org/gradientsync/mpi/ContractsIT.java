@@ -20,7 +20,7 @@ class ContractsIT {
   /** The time after which a job of many contracts counts as hanging. */
   private static final long SECONDS = 2 * Mpirun.SECONDS;
 
-  private static final int[] ALL = {1, 2, 3, 4};
+  private static final int[] FEW = {1, 2, 3};
 
   /** For contracts that build on others. With one rank they do not need mpirun. */
   private static final int[] SOME = {3};
@@ -30,7 +30,7 @@ class ContractsIT {
   @TestFactory
   List<DynamicNode> contractsHoldUnderMpirun() throws IOException, InterruptedException {
     return run(
-        ALL,
+        FEW,
         MpiCommunicatorContract.class,
         MpiReducerContract.class,
         SharedCommunicatorContract.class,
@@ -58,12 +58,17 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> partsOfASyncHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(new int[] {4}, MpiGroupsContract.class, SharedGroupsContract.class);
+    return run(
+        new int[] {4},
+        MpiReducerContract.class,
+        SharedReducerContract.class,
+        MpiGroupsContract.class,
+        SharedGroupsContract.class);
   }
 
   @TestFactory
   List<DynamicNode> collectivesHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(new int[] {1, 2, 3}, MpiCollectivesContract.class, SharedCollectivesContract.class);
+    return run(FEW, MpiCollectivesContract.class, SharedCollectivesContract.class);
   }
 
   @TestFactory
