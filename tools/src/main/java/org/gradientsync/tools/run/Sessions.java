@@ -18,9 +18,13 @@ final class Sessions {
   private static final List<String> ALONE =
       List.of("sh", "-c", "trap '' PIPE; exec $(command -v setsid) \"$@\"", "sh");
 
-  /** Reads lines of targets for {@code kill}, and ends those of the last one at the end. */
+  /**
+   * Reads lines of targets for {@code kill}, and ends those of the last one at the end: sessions as
+   * processes where there are none.
+   */
   private static final String WATCH =
-      ("while read -r line; do targets=$line; done; kill -TERM $targets;"
+      ("while read -r line; do targets=$line; done;"
+          + " command -v setsid >&2 || targets=$(echo $targets | tr -d -); kill -TERM $targets;"
           + (" for i in $(seq " + Job.PATIENCE_SECONDS + "); do for one in $targets;")
           + " do kill -0 $one && sleep 1 && break; done; done; kill -KILL $targets");
 
