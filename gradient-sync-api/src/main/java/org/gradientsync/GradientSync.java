@@ -816,7 +816,9 @@ public abstract class GradientSync implements AutoCloseable {
     /**
      * Lets a rank that fails end alone. Otherwise its uncaught exception ends the whole job, as
      * under {@code mpirun}. The calls of the others throw {@link RankLostException}, and they may
-     * go on with {@link GradientSync#survivors}. All ranks must choose the same. System property
+     * go on with {@link GradientSync#survivors}. Over TCP, a rank of another node that sends
+     * nothing for 30 seconds, not even a heartbeat, is then lost, too; the setting {@code
+     * elastic.silence} is another time in seconds. All ranks must choose the same. System property
      * {@code gradientsync.elastic}.
      *
      * @param elastic {@code false} if not set
