@@ -275,7 +275,7 @@ public final class SimulatedGpu implements AutoCloseable {
       case "sms", "blocksPerSm":
         return 2;
       case "capability":
-        return 90;
+        return 100;
       case "canAccessPeer", "hasNativeLink":
         return true;
       case "retainContext":
