@@ -38,15 +38,11 @@ class ContractsIT {
         MixedMemory.class);
   }
 
-  /** In shared memory, and in part by messages; the rest of those goes over TCP. */
+  /** In shared memory; by messages they are run over TCP. */
   @TestFactory
   List<DynamicNode> whatBuildsOnThemHoldsUnderMpirun() throws IOException, InterruptedException {
     return run(
         SOME,
-        MpiGroupedCallsContract.class,
-        MpiBucketsContract.class,
-        MpiShardedContract.class,
-        MpiDeadlockContract.class,
         SharedCompressionContract.class,
         SharedGroupedCallsContract.class,
         SharedBucketsContract.class,
@@ -68,7 +64,13 @@ class ContractsIT {
 
   @TestFactory
   List<DynamicNode> collectivesHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(FEW, MpiCollectivesContract.class, SharedCollectivesContract.class);
+    return run(FEW, SharedCollectivesContract.class);
+  }
+
+  @TestFactory
+  List<DynamicNode> collectivesByMessagesHoldUnderMpirun()
+      throws IOException, InterruptedException {
+    return run(SOME, MpiCollectivesContract.class);
   }
 
   @TestFactory
