@@ -37,7 +37,7 @@ class ContractsOnTwoNodesIT {
             TwoLevelDeadlockContract.class));
   }
 
-  /** On nodes with equally many ranks. Optimized, as orders of memory accesses matter. */
+  /** On nodes with equally many ranks. */
   @TestFactory
   DynamicNode collectivesHoldOnEqualNodes() throws IOException, InterruptedException {
     Path ofEqual = Files.createDirectory(folder.resolve("equal"));
@@ -46,7 +46,7 @@ class ContractsOnTwoNodesIT {
         4,
         2 * Mpirun.SECONDS,
         TwoNodes.environment(ofEqual, 2),
-        List.of(Mpirun.OPTIMIZED),
+        List.of(),
         List.of(TwoLevelCollectivesContract.class));
   }
 }

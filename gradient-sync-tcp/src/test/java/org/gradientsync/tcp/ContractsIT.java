@@ -17,9 +17,6 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /** Runs the contract tests in the ranks of jobs over TCP, and reports each test here. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class ContractsIT {
-  /** With a core per rank, where only optimized code may show wrong orders of memory accesses. */
-  private static final List<String> OPTIMIZED = List.of("-XX:TieredStopAtLevel=4");
-
   private static final List<String> SOAK =
       List.of(
           "-Xms192m",
@@ -33,7 +30,7 @@ class ContractsIT {
   List<DynamicTest> contractsHoldOnTwoRanks() throws Exception {
     return run(
         2,
-        OPTIMIZED,
+        List.of(),
         TcpContracts.Communicator.class,
         TcpContracts.Reducer.class,
         TcpContracts.SharedReducer.class,
