@@ -4,6 +4,6 @@ package org.gradientsync.test.contract;
 class LocalCollectivesTest extends CollectivesContract {
   @Override
   protected RankRunner runner() {
-    return new LocalRunner(1, 2, 3, 7); // four ranks: as processes
+    return new LocalRunner(1, 2, 3, 5); // four ranks: as processes
   }
 }

@@ -4,6 +4,6 @@ package org.gradientsync.test.contract;
 class LocalCompressionTest extends CompressionContract {
   @Override
   protected RankRunner runner() {
-    return new LocalRunner(1, 2, 3, 7);
+    return new LocalRunner(1, 2, 3, 5);
   }
 }

@@ -19,7 +19,7 @@ class LocalReducerTest extends ReducerContract {
   @Override
   protected RankRunner runner() {
     return CHOSEN == null
-        ? new LocalRunner(1, 2, 3, 7) // four ranks: as processes
+        ? new LocalRunner(1, 2, 3, 5) // four ranks: as processes
         : new LocalRunner(Integer.parseInt(CHOSEN));
   }
 
