@@ -101,10 +101,13 @@ class ElasticTrainingTest {
     }
 
     static void update(DeviceBuffer weights, DeviceBuffer moments, DeviceBuffer gradients) {
+      FloatBuffer all = weights.floats();
+      FloatBuffer means = moments.floats();
+      FloatBuffer averages = gradients.floats();
       for (int i = 0; i < COUNT; i++) {
-        float moment = 0.875f * moments.floats().get(i) + gradients.floats().get(i);
-        moments.floats().put(i, moment);
-        weights.floats().put(i, weights.floats().get(i) - 0.5f * moment);
+        float moment = 0.875f * means.get(i) + averages.get(i);
+        means.put(i, moment);
+        all.put(i, all.get(i) - 0.5f * moment);
       }
     }
 
