@@ -206,33 +206,27 @@ record Coordinates(
 
   /** The place in another job of the same processes. */
   Coordinates in(Invitation job, int newRank) {
-    return new Coordinates(
-        newRank,
-        job.size(),
-        job.host(),
-        job.port(),
-        -1,
-        -1,
-        secret,
-        network,
-        ofProcess,
-        false,
-        silenceNanos);
+    return at(newRank, job.size(), job.host(), job.port(), -1, -1, false);
   }
 
   /** The same, of a rank that joins a job that has started. */
   Coordinates joining() {
+    return at(rank, size, host, port, localRank, localSize, true);
+  }
+
+  private Coordinates at(
+      int newRank, int ranks, String master, int at, int local, int locals, boolean isJoining) {
     return new Coordinates(
-        rank,
-        size,
-        host,
-        port,
-        localRank,
-        localSize,
+        newRank,
+        ranks,
+        master,
+        at,
+        local,
+        locals,
         secret,
         network,
         ofProcess,
-        true,
+        isJoining,
         silenceNanos);
   }
 
