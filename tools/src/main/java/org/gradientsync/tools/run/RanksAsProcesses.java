@@ -147,7 +147,8 @@ final class RanksAsProcesses implements Job {
   private int await(BlockingQueue<Process> ended) throws InterruptedException {
     int failure = 0;
     for (int running = share.count(); running > 0; running--) {
-      Process process = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
+      Process process =
+          failure == 0 || ending ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
       if (process == null) {
         break; // the others do not end by themselves
       }

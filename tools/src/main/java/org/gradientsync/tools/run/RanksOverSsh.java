@@ -103,7 +103,8 @@ final class RanksOverSsh implements Job {
   private int await(BlockingQueue<Node> ended) throws InterruptedException {
     int failure = 0;
     for (int running = hosts.size(); running > 0; running--) {
-      Node node = failure == 0 ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
+      Node node =
+          failure == 0 || ending ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
       if (node == null) {
         break; // the others do not end by themselves
       }

@@ -10,6 +10,8 @@ import org.gradientsync.tools.program.HostName;
 /** What the ranks of {@link RunIT} run. */
 public final class RankProgram {
   private static final int FAILED = 7;
+  private static final long SHORT = 300; // milliseconds, less than mpirun leaves
+  private static final long LONG = 1000 * (Job.PATIENCE_SECONDS + 1);
 
   private RankProgram() {}
 
@@ -17,8 +19,9 @@ public final class RankProgram {
    * Runs one rank.
    *
    * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
-   *     {@code save}: these also take a while to end, {@code stop}: all train until they are to
-   *     stop, {@code mislead}: all say what launchers say, and fail
+   *     {@code save}: these also take a while to end, {@code save-long}: rank 0 a long one, {@code
+   *     stop}: all train until they are to stop, {@code mislead}: all say what launchers say, and
+   *     fail
    */
   public static void main(String[] args) throws Exception {
     GradientSync sync = GradientSync.create();
@@ -32,12 +35,14 @@ public final class RankProgram {
     }
     if (args[0].equals("stop")) {
       trainUntilStopped(sync);
-      save();
+      save(SHORT);
     }
-    if (args[0].equals("save")) {
-      Runtime.getRuntime().addShutdownHook(new Thread(RankProgram::save));
+    boolean saves = args[0].startsWith("save");
+    if (saves) {
+      long millis = args[0].equals("save-long") && sync.rank() == 0 ? LONG : SHORT;
+      Runtime.getRuntime().addShutdownHook(new Thread(() -> save(millis)));
     }
-    Thread.sleep(args[0].equals("wait") || args[0].equals("save") ? 60_000 : 0);
+    Thread.sleep(args[0].equals("wait") || saves ? 60_000 : 0);
     sync.barrier();
   }
 
@@ -51,9 +56,9 @@ public final class RankProgram {
     }
   }
 
-  private static void save() {
+  private static void save(long millis) {
     try {
-      Thread.sleep(300); // less than mpirun leaves
+      Thread.sleep(millis);
       System.out.println("has saved");
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

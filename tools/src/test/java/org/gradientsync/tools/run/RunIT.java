@@ -340,11 +340,13 @@ class RunIT {
   @ValueSource(strings = {"mpi", "tcp"})
   void ranksCanSaveAfterASignalAndSaySo(String launcher) throws Exception {
     List<String> options = List.of("--launcher", "tcp");
+    String what = "save-long"; // for longer than other ranks wait for one that has failed
     if (launcher.equals("mpi")) {
       InstalledLauncher.require("mpirun");
       options = List.of("--oversubscribe");
+      what = "save";
     }
-    Process process = start(List.of(), options, "save");
+    Process process = start(List.of(), options, what);
     while (process.isAlive() && errors().lines().filter(l -> l.contains("complains")).count() < 2) {
       Thread.sleep(20);
     }
