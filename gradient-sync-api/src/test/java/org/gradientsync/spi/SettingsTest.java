@@ -1,6 +1,7 @@
 package org.gradientsync.spi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.time.Duration;
 import java.util.Map;
@@ -13,5 +14,16 @@ class SettingsTest {
       Settings settings = new Settings(Map.of("shutdown.grace", none));
       assertEquals(Duration.ZERO, settings.shutdownGrace());
     }
+  }
+
+  @Test
+  void silenceIsASecondOrMore() {
+    assertEquals(Duration.ofSeconds(30), new Settings(Map.of()).elasticSilence());
+    Settings one = new Settings(Map.of("elastic.silence", "1"));
+    assertEquals(Duration.ofSeconds(1), one.elasticSilence());
+    Settings less = new Settings(Map.of("elastic.silence", "PT0.9S"));
+    IllegalArgumentException e = assertThrows(IllegalArgumentException.class, less::elasticSilence);
+    assertEquals(
+        "less than a second: gradientsync.elastic.silence=PT0.9S; give 1 or more", e.getMessage());
   }
 }
