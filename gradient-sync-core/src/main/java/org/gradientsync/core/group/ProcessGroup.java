@@ -424,7 +424,9 @@ public final class ProcessGroup implements RankGroup {
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, deviceCalls().met(), watched.liveness()::isGone);
+    Calls calls = deviceCalls();
+    long finished = calls.met() - (calls.log().isRunning() ? 1 : 0);
+    departures.send(departure, reason, finished, watched.liveness()::isGone);
     return sound;
   }
 

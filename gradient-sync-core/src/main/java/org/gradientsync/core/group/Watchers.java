@@ -11,6 +11,7 @@ import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -85,7 +86,8 @@ final class Watchers {
 
   /**
    * The awaited rank, or another one that the call needs, has left or given up. What it has done
-   * before, its own notice, or a word about a cycle of waits may still come.
+   * before, its own notice, or a word about a cycle of waits may still come. If it had finished the
+   * call, what it has sent is on its way, however slow that is.
    */
   private static final class Departed implements Watcher {
     private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
@@ -94,6 +96,7 @@ final class Watchers {
 
     private final GroupState state;
     private final Arrivals arrivals;
+    private final Calls calls;
     private final DepartureNotices departures;
     private final Watcher deadlock;
     private final long otherGraceNanos;
@@ -113,6 +116,7 @@ final class Watchers {
       this.otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
       this.state = state;
       this.arrivals = group.arrivals();
+      this.calls = group.calls();
       this.departures = departures;
       this.deadlock = deadlock;
       this.hasLeftOrFailed = departures::hasLeftOrFailed;
@@ -129,7 +133,10 @@ final class Watchers {
       gone = wait.hasLeft() ? wait.peer() : otherGone(wait.phase());
       since = gone == before ? since : wait.waited();
       long grace = wait.hasLeft() ? GRACE_NANOS : otherGraceNanos;
-      if (gone != NO_RANK && wait.waited() - since > grace && !state.isOver(wait)) {
+      if (gone != NO_RANK
+          && wait.waited() - since > grace
+          && !hasFinished(gone, wait)
+          && !state.isOver(wait)) {
         deadlock.look(wait);
         throw state.lost(gone, null);
       }
@@ -137,6 +144,12 @@ final class Watchers {
 
     private boolean hasLeft(int peer) {
       return arrivals.isAbandoned(peer) || state.ask(peer, hasLeftOrFailed);
+    }
+
+    /** Whether a rank has finished this rank's current collective. */
+    private boolean hasFinished(int peer, LongWait wait) {
+      boolean collective = wait.phase() == WaitPhase.RENDEZVOUS || wait.phase() == WaitPhase.DATA;
+      return collective && departures.hasFinished(peer, calls.met());
     }
 
     private int otherGone(WaitPhase phase) {

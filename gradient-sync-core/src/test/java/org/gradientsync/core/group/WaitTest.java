@@ -19,7 +19,10 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.ranks.Channel;
+import org.gradientsync.core.ranks.Departure;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
@@ -101,6 +104,59 @@ class WaitTest {
             // more.
             assertTrue(slowLooks[0] < 60, "looks=" + slowLooks[0]);
           }
+        });
+  }
+
+  /** Its last message may take seconds on a slow link, on which the notice is faster. */
+  @Test
+  void aRankThatHasFinishedTheCallBeforeItLeftIsWaitedFor() {
+    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
+    LocalRanks.run(
+        2,
+        sync -> {
+          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts)) {
+            new GroupCommunicator(group).barrier();
+            if (sync.rank() == 0) {
+              group.await(oneSecondAfterTheOtherHasLeft(group), 1);
+            }
+          }
+        });
+  }
+
+  @Test
+  void aRankThatLeavesInTheMiddleOfTheCallIsLost() {
+    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts);
+          new GroupCommunicator(group).barrier();
+          if (sync.rank() == 1) {
+            run(group, () -> group.leave(Departure.CLOSED, ""));
+            over.await();
+          } else {
+            Runnable call = () -> run(group, () -> group.await(message(() -> false), 1));
+            String message = assertThrows(RankLostException.class, call::run).getMessage();
+            over.countDown();
+            assertTrue(message.startsWith("rank 1 (thread=rank-1) has left: it closed"), message);
+          }
+          group.close();
+        });
+  }
+
+  private static void run(ProcessGroup group, Runnable body) {
+    group.run(Origin.COMMUNICATOR, Kind.BARRIER, 0, 0, 0, body);
+  }
+
+  private static Message oneSecondAfterTheOtherHasLeft(ProcessGroup group) {
+    long[] left = new long[1];
+    return message(
+        () -> {
+          if (left[0] == 0 && group.watched().liveness().departures().hasLeft(1)) {
+            left[0] = System.nanoTime();
+          }
+          return left[0] != 0 && System.nanoTime() - left[0] > 1_000_000_000;
         });
   }
 
