@@ -15,8 +15,6 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -24,7 +22,6 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Loses a rank, and tests the messages of the others, what their users see, and that nothing is
  * left behind.
  */
-@Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class LostRankIT {
   @TempDir Path reports;
 

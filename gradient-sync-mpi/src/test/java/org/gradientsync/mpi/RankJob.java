@@ -31,7 +31,7 @@ final class RankJob {
     List<String> arguments = new ArrayList<>(List.of(results.toString()));
     classes.forEach(c -> arguments.add(c.getName()));
     Mpirun.Result job =
-        Mpirun.run(
+        Mpirun.runNice(
             ranks,
             seconds,
             environment,

@@ -15,11 +15,14 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Runs jobs on a real Slurm that has this machine as its only node. */
 @Tag("slurm")
+@Execution(ExecutionMode.SAME_THREAD) // its node refuses a step now and then if several start
 class SlurmIT {
   private static final List<String> NONE = List.of();
 

@@ -70,7 +70,7 @@ class ContractsIT {
       arguments.add(contract.getName());
     }
     List<Ranks.Result> job =
-        Ranks.run(size, options, RankTests.class, arguments.toArray(String[]::new));
+        Ranks.runNice(size, options, RankTests.class, arguments.toArray(String[]::new));
     List<DynamicTest> tests = RankTests.report(folder, size, "" + job);
     for (Ranks.Result rank : job) {
       tests.add(dynamicTest("a rank ends well", () -> assertEquals(0, rank.exitCode(), "" + job)));
