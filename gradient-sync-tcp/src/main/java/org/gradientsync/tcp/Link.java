@@ -14,7 +14,7 @@ import java.nio.channels.SocketChannel;
  */
 final class Link {
   private static final int IN_BYTES = 64 << 10;
-  private static final int OUT_BYTES = 2 * Outbox.EAGER_BYTES;
+  private static final int OUT_BYTES = 4 * Outbox.EAGER_BYTES;
   private static final int RESERVE = 4 << 10; // of the output, for frames without payload
   private static final int PIECE_BYTES = 1 << 20; // other messages' frames go between two pieces
   private static final long BUDGET = 4 << 20; // bytes in one call, so that no lock is held for long

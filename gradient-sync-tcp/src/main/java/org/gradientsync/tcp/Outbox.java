@@ -14,7 +14,7 @@ final class Outbox {
   static final int EAGER_BYTES = 64 << 10;
 
   /** How many bytes of eager messages the peer holds for receivers that come later. */
-  static final int WINDOW_BYTES = 1 << 20;
+  static final int WINDOW_BYTES = 4 << 20; // enough for a slow link, whose credits come late
 
   /** What a message counts in the window beside its payload. */
   static final int ENTRY_BYTES = 64;

@@ -14,7 +14,7 @@
  * neither encrypted nor signed.
  *
  * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. A message of up to 64
- * KiB is sent at once with its payload, as long as the peer's window of 1 MiB for early messages
+ * KiB is sent at once with its payload, as long as the peer's window of 4 MiB for early messages
  * has room. Others are announced, and sent in pieces of 1 MiB, straight from memory to memory, once
  * the peer has granted them because it has a receiver. So what comes early takes bounded memory,
  * and a long message holds up no other tag.

@@ -244,16 +244,17 @@ class EndpointTest {
 
   @Test
   void manyMessagesThatNobodyReceivesYetTakeBoundedMemory() {
+    int many = Outbox.WINDOW_BYTES / 10_000 + 50;
     List<Message> sends = new ArrayList<>();
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < many; i++) {
       sends.add(started(zero.sender(filled(10_000, i), 1, 1)));
     }
     progress();
     assertTrue(sends.get(50).test());
-    assertFalse(sends.get(399).test()); // beyond the window, so it waits here
+    assertFalse(sends.get(many - 1).test()); // beyond the window, so it waits here
     ByteBuffer target = ByteBuffer.allocateDirect(10_000);
     Message receive = one.receiver(target, 0, 1);
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < many; i++) {
       receive.start();
       await(receive);
       assertEquals((byte) i, target.get(0));
