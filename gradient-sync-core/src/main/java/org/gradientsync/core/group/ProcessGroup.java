@@ -400,8 +400,7 @@ public final class ProcessGroup implements RankGroup {
     reports.ifPresent(Reports::stopWatching);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(
-            Departure.CLOSED, "", deviceCalls().met(), watched.liveness()::isUnreachable);
+        departures.send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
       }
     } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -424,10 +423,13 @@ public final class ProcessGroup implements RankGroup {
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    Calls calls = deviceCalls();
-    long finished = calls.met() - (calls.log().isRunning() ? 1 : 0);
-    departures.send(departure, reason, finished, watched.liveness()::isGone);
+    departures.send(departure, reason, finishedCalls(), watched.liveness()::isGone);
     return sound;
+  }
+
+  private long finishedCalls() {
+    Calls calls = deviceCalls();
+    return calls.met() - (calls.log().isRunning() ? 1 : 0);
   }
 
   private boolean isWorld() {

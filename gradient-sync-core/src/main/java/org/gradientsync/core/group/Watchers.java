@@ -96,12 +96,12 @@ final class Watchers {
 
     private final GroupState state;
     private final Arrivals arrivals;
-    private final Calls calls;
     private final DepartureNotices departures;
     private final Watcher deadlock;
     private final long otherGraceNanos;
     private final IntPredicate missing; // in the current rendezvous
     private final IntPredicate hasLeftOrFailed;
+    private final IntPredicate hasFinished; // this rank's current collective
     private long serial;
     private int gone; // or NO_RANK
     private long since;
@@ -116,7 +116,8 @@ final class Watchers {
       this.otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
       this.state = state;
       this.arrivals = group.arrivals();
-      this.calls = group.calls();
+      Calls calls = group.calls();
+      this.hasFinished = peer -> departures.hasFinished(peer, calls.met());
       this.departures = departures;
       this.deadlock = deadlock;
       this.hasLeftOrFailed = departures::hasLeftOrFailed;
@@ -130,13 +131,12 @@ final class Watchers {
       if (!wait.hasLeft() && hasLeft(wait.peer())) {
         wait.setLeft();
       }
-      gone = wait.hasLeft() ? wait.peer() : otherGone(wait.phase());
+      boolean finished = wait.hasLeft() && isCollective(wait) && hasFinished.test(wait.peer());
+      boolean left = wait.hasLeft() && !finished;
+      gone = left ? wait.peer() : finished ? unfinished() : otherGone(wait.phase());
       since = gone == before ? since : wait.waited();
-      long grace = wait.hasLeft() ? GRACE_NANOS : otherGraceNanos;
-      if (gone != NO_RANK
-          && wait.waited() - since > grace
-          && !hasFinished(gone, wait)
-          && !state.isOver(wait)) {
+      long grace = left ? GRACE_NANOS : otherGraceNanos;
+      if (gone != NO_RANK && wait.waited() - since > grace && !state.isOver(wait)) {
         deadlock.look(wait);
         throw state.lost(gone, null);
       }
@@ -146,10 +146,13 @@ final class Watchers {
       return arrivals.isAbandoned(peer) || state.ask(peer, hasLeftOrFailed);
     }
 
-    /** Whether a rank has finished this rank's current collective. */
-    private boolean hasFinished(int peer, LongWait wait) {
-      boolean collective = wait.phase() == WaitPhase.RENDEZVOUS || wait.phase() == WaitPhase.DATA;
-      return collective && departures.hasFinished(peer, calls.met());
+    private static boolean isCollective(LongWait wait) {
+      return wait.phase() == WaitPhase.RENDEZVOUS || wait.phase() == WaitPhase.DATA;
+    }
+
+    /** A rank that has failed, or left in the middle: the awaited one may have waited for it. */
+    private int unfinished() {
+      return departures.otherGone(true, hasFinished.negate());
     }
 
     private int otherGone(WaitPhase phase) {

@@ -145,6 +145,30 @@ class WaitTest {
         });
   }
 
+  /** What it has not sent, it may have waited for itself. */
+  @Test
+  void aRankThatIsLostBehindOneThatHasFinishedIsNamed() {
+    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
+    CountDownLatch over = new CountDownLatch(1);
+    LocalRanks.run(
+        3,
+        sync -> {
+          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts)) {
+            new GroupCommunicator(group).barrier();
+            if (sync.rank() == 0) {
+              Message never = message(() -> false);
+              String text =
+                  assertThrows(RankLostException.class, () -> group.await(never, 1)).getMessage();
+              over.countDown();
+              assertTrue(text.startsWith("rank 2 (thread=rank-2) has left: its process"), text);
+            } else if (sync.rank() == 2) {
+              group.leave(Departure.SIGNAL, "");
+              over.await();
+            }
+          }
+        });
+  }
+
   private static void run(ProcessGroup group, Runnable body) {
     group.run(Origin.COMMUNICATOR, Kind.BARRIER, 0, 0, 0, body);
   }
