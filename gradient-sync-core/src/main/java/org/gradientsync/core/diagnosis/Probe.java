@@ -50,8 +50,8 @@ public final class Probe {
     }
   }
 
-  /** The maximum number of waits that a probe holds. */
-  static final int MAX = 16;
+  /** The maximum number of waits that a probe holds, in the 4 KB that a closed send still sends. */
+  static final int MAX = 15;
 
   private static final int HEADER = 9 * Long.BYTES;
   private static final int WAIT = 8 * Long.BYTES + CallRecord.BYTES;

@@ -55,7 +55,7 @@ class DeadlockDetectorTest {
         });
   }
 
-  /** A probe holds 16 of these waits. */
+  /** A probe holds 15 of these waits. */
   @Test
   void aLongCycleOverTwoCommunicatorsIsFound() {
     int ranks = 24;
@@ -71,7 +71,7 @@ class DeadlockDetectorTest {
                         () -> own.send(IntBuffer.allocate(1), next, 5))
                     .getMessage();
             assertTrue(
-                text.contains("\n  and " + (ranks - 16) + " more ranks of this cycle"), text);
+                text.contains("\n  and " + (ranks - 15) + " more ranks of this cycle"), text);
           }
         });
   }
