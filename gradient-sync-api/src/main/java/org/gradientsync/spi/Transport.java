@@ -130,13 +130,15 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * How many processes wait to join the job. Some rank counts them, the others do not know. Refuses
-   * those that wait with other settings: only they fail.
+   * How many of the processes that wait can join the job, which then has no more ranks than it
+   * began with. Some rank counts them, the others do not know. Refuses those that wait with other
+   * settings: only they fail.
    *
+   * @param ranks how many take part now
    * @param settings what all ranks of the job give alike, as text
    * @return 0 or more
    */
-  default int newcomers(String settings) {
+  default int newcomers(int ranks, String settings) {
     return 0;
   }
 

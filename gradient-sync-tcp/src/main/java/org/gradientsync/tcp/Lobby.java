@@ -28,6 +28,7 @@ final class Lobby implements Listener.Doorkeeper {
 
   private final String host;
   private final int port;
+  private final int most; // ranks
   private final Handshake handshake;
   private final List<Newcomer> waiting = new ArrayList<>();
   private Listener own; // null while a job's listener hears the newcomers, or nobody does
@@ -52,6 +53,7 @@ final class Lobby implements Listener.Doorkeeper {
   Lobby(Coordinates first, Handshake handshake) {
     host = first.host();
     port = first.port();
+    most = first.size();
     this.handshake = handshake;
   }
 
@@ -156,35 +158,35 @@ final class Lobby implements Listener.Doorkeeper {
   /**
    * Refuses those that would make the job fail.
    *
+   * @param ranks the job's
    * @param settings the job's
-   * @return how many wait with the same ones
+   * @return how many wait with the same ones and have a place; the others wait on
    */
-  synchronized int count(String settings) {
+  synchronized int count(int ranks, String settings) {
     for (int i = waiting.size() - 1; i >= 0; i--) {
       String difference = AgreedSettings.difference(settings, waiting.get(i).settings());
       if (!difference.isEmpty()) {
         waiting.remove(i).refuse(difference);
       }
     }
-    return waiting.size();
+    return Math.max(0, Math.min(waiting.size(), most - ranks));
   }
 
   /**
-   * Sends all that wait with the job's settings to a new job.
+   * Sends those that wait with the job's settings and have a place to a new job.
    *
    * @param first the number of the first of them
    * @param newPort where its rank 0 listens, on the machine of this lobby
    * @return how many
    */
   synchronized int invite(int first, int newPort, String settings) {
-    int size = first + count(settings);
-    for (int i = 0; i < waiting.size(); i++) {
+    int invited = count(first, settings);
+    for (int i = 0; i < invited; i++) {
       ByteBuffer invitation = ByteBuffer.allocate(Invitation.BYTES);
-      invitation.putInt(first + i).putInt(size).putInt(newPort).flip();
+      invitation.putInt(first + i).putInt(first + invited).putInt(newPort).flip();
       Registration.reply(waiting.get(i).channel(), Registration.INVITED, invitation.array());
     }
-    int invited = waiting.size();
-    waiting.clear(); // each closes its connection
+    waiting.subList(0, invited).clear(); // each closes its connection
     return invited;
   }
 

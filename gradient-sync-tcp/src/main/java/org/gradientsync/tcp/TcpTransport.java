@@ -86,8 +86,8 @@ final class TcpTransport implements Transport {
   }
 
   @Override
-  public int newcomers(String settings) {
-    return job.lobby().count(settings);
+  public int newcomers(int ranks, String settings) {
+    return job.lobby().count(ranks, settings);
   }
 
   @Override

@@ -299,7 +299,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   @Override
   public int newcomers() {
-    return choice.group().transport().newcomers(selection.agreed());
+    return choice.group().transport().newcomers(size(), selection.agreed());
   }
 
   @Override
