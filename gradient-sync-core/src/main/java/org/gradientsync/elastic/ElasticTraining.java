@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
@@ -45,6 +46,12 @@ public final class ElasticTraining implements AutoCloseable {
   private static final int MOST_ROUNDS = 3;
   private static final long LEAVES = 1;
   private static final long ADMITS = 2;
+  private static final long GIVES_UP = 3;
+
+  // What a rank's state is worth; among equals, the one after the most steps is taken.
+  private static final long NEW = 0; // or not whole
+  private static final long TRAINED = 1; // with the others, or begun with them
+  private static final long COPY = 2; // of several ranks' parts
   private static final long POLL_NANOS = 20_000_000;
 
   private final ElasticLoop loop;
@@ -56,13 +63,13 @@ public final class ElasticTraining implements AutoCloseable {
   private boolean begun;
   private boolean ready; // begin has returned
   private boolean whole = true; // the state, not half overwritten
+  private boolean trained; // this rank has had the state of all
   private long step;
   private volatile boolean leaves;
   private boolean allLeft;
   private int changes;
-  private int rounds; // that failed with the same ranks in the same step
+  private int rounds; // that failed in the same step, and lost no rank
   private long roundsStep = NOTHING;
-  private int roundsSize;
 
   private ElasticTraining(Builder builder) {
     sync = builder.sync;
@@ -182,8 +189,7 @@ public final class ElasticTraining implements AutoCloseable {
     while (true) {
       try {
         if (!aligned) {
-          awaitEnough(end);
-          align();
+          align(awaitEnough(end));
           aligned = true;
         }
         while (step < end) {
@@ -248,35 +254,49 @@ public final class ElasticTraining implements AutoCloseable {
 
   /** The ranks tell each other who leaves and who waits. Returns false if this one leaves. */
   private boolean meet() {
-    boolean asked = sync instanceof Admission all && all.isStopRequested();
-    long[] own = {leaves || asked ? LEAVES : newcomers() > 0 ? ADMITS : 0};
-    long[] all = new long[sync.size()];
-    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    long own = wantsToLeave() ? LEAVES : newcomers() > 0 ? ADMITS : 0;
+    long[] all = gather(own);
     boolean nobodyLeaves = Arrays.stream(all).noneMatch(word -> word == LEAVES);
     if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
       keep();
       admit();
-      align();
+      align(true);
       return meet(); // as those that have joined
     }
     if (nobodyLeaves) {
       return true;
     }
     keep();
-    allLeft = Arrays.stream(all).allMatch(word -> word == LEAVES);
-    if (own[0] == LEAVES) {
+    int[] leaving = IntStream.range(0, all.length).filter(i -> all[i] == LEAVES).toArray();
+    allLeft = leaving.length == all.length;
+    if (own == LEAVES) {
+      log.info(
+          "rank {} leaves before step {}{}",
+          sync.rank(),
+          step,
+          allLeft ? ", as all others do" : "");
       if (!allLeft) {
         close();
       }
       return false;
     }
     throw new RankLostException(
-        "ranks leave after step " + step + ": " + Arrays.toString(all), null, true);
+        "ranks leave before step " + step + ": " + Arrays.toString(leaving), null, true);
+  }
+
+  private boolean wantsToLeave() {
+    return leaves || sync instanceof Admission own && own.isStopRequested();
+  }
+
+  private long[] gather(long... own) {
+    long[] all = new long[own.length * sync.size()];
+    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
   }
 
   /** Commits before the ranks change without a loss, so that no step is repeated. */
   private void keep() {
-    if (commitEvery > 0 && committed.step() != step) {
+    if (begun && commitEvery > 0 && committed.step() != step) {
       commit();
     }
   }
@@ -292,16 +312,20 @@ public final class ElasticTraining implements AutoCloseable {
     sync = all;
   }
 
-  /** Waits for others to join, if there are too few ranks for the steps that are left. */
-  private void awaitEnough(long end) {
+  /**
+   * Waits for others to join, if there are too few ranks for the steps that are left. Returns false
+   * if there still are, because a rank wants to leave, which it does before the next step.
+   */
+  private boolean awaitEnough(long end) {
     WaitClock time = new WaitClock();
     while (sync.size() < minRanks && newest(states()) < end) {
       boolean over = time.look() > waitForRanks.toNanos();
-      long[] word = {newcomers() > 0 ? ADMITS : over ? LEAVES : 0};
-      sync.communicator().broadcast(LongBuffer.wrap(word), 0);
-      if (word[0] == ADMITS) {
+      long[] all = gather(wantsToLeave() ? LEAVES : newcomers() > 0 ? ADMITS : over ? GIVES_UP : 0);
+      if (Arrays.stream(all).anyMatch(word -> word == LEAVES)) {
+        return false;
+      } else if (Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
         admit();
-      } else if (word[0] == LEAVES) {
+      } else if (all[0] == GIVES_UP) {
         throw new TooFewException(
             "too few ranks are left: ranks="
                 + sync.size()
@@ -313,19 +337,20 @@ public final class ElasticTraining implements AutoCloseable {
         LockSupport.parkNanos(POLL_NANOS);
       }
     }
+    return true;
   }
 
   /** Makes a sync of the ranks that are left. */
   private void goOn(RankLostException cause) {
-    rounds = step == roundsStep && sync.size() == roundsSize ? rounds + 1 : 0;
-    roundsStep = step;
-    roundsSize = sync.size();
-    if (rounds == MOST_ROUNDS) {
+    if (rounds == MOST_ROUNDS && step == roundsStep) {
       throw cause; // nobody is lost, and the step fails each time
     }
     end();
+    int before = sync.size();
     sync = sync.survivors();
     changes++;
+    rounds = step == roundsStep && sync.size() == before ? rounds + 1 : 1;
+    roundsStep = step;
   }
 
   private void end() {
@@ -350,9 +375,8 @@ public final class ElasticTraining implements AutoCloseable {
    * alone, and for the others they have left.
    */
   private void requireSameState() {
-    long[] own = committed.shape(changes > 0);
-    long[] all = new long[own.length * sync.size()];
-    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    long[] own = committed.shape(trained);
+    long[] all = gather(own);
     int other = own.length;
     while (other < all.length && Arrays.equals(all, 0, 3, all, other, other + 3)) {
       other += own.length;
@@ -362,7 +386,6 @@ public final class ElasticTraining implements AutoCloseable {
     }
     boolean joins = all[3] != 0; // rank 0 trains already
     if (joins && Arrays.equals(all, 0, 3, own, 0, 3)) {
-      roundsStep = NOTHING; // the next to join may be right
       throw new RankLostException("a rank that was to join has another state", null, true);
     }
     int odd = joins ? sync.rank() : other / own.length;
@@ -379,18 +402,16 @@ public final class ElasticTraining implements AutoCloseable {
     throw e;
   }
 
-  /**
-   * Each rank's state that it can give to others: the step after it or NOTHING, and 1 if a copy.
-   */
+  /** Each rank's state that it can give to others: the step after it or NOTHING, and its kind. */
   private long[] states() {
     boolean copied = committed.step() != NOTHING;
-    long[] own = {copied ? committed.step() : whole ? step : NOTHING, copied ? 1 : 0};
-    long[] all = new long[2 * sync.size()];
-    sync.communicator().allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    return all;
+    if (copied) {
+      return gather(committed.step(), COPY);
+    }
+    return gather(whole ? step : NOTHING, whole && trained ? TRAINED : NEW);
   }
 
-  /** The rank whose state all take: a copy if there is one, of several ranks' parts. */
+  /** The rank whose state all take; never that of one that has just joined, if others have one. */
   private static int root(long[] states) {
     int root = 0;
     for (int at = 0; at < states.length; at += 2) {
@@ -405,15 +426,19 @@ public final class ElasticTraining implements AutoCloseable {
     return states[2 * root(states)];
   }
 
-  /** Gives all ranks the newest state, and begins with it. */
-  private void align() {
+  /**
+   * Gives all ranks the newest state.
+   *
+   * @param begins whether the loop begins with it
+   */
+  private void align(boolean begins) {
     requireSameState();
     long[] all = states();
     int root = root(all);
-    boolean goesBack = all[2 * root + 1] != 0;
+    boolean goesBack = all[2 * root + 1] == COPY;
     boolean differs = false;
     for (int at = 2; at < all.length; at += 2) {
-      differs |= all[at] != all[0];
+      differs |= all[at] != all[0] || all[at + 1] != all[1];
     }
     long newest = all[2 * root];
     if (newest == NOTHING) {
@@ -421,10 +446,15 @@ public final class ElasticTraining implements AutoCloseable {
           "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
     }
     if (differs || goesBack) {
-      boolean isBehind = goesBack || all[2 * sync.rank()] != newest;
+      int own = 2 * sync.rank();
+      boolean isBehind = goesBack || all[own] != newest || all[own + 1] != all[2 * root + 1];
       receive(root, newest, goesBack, isBehind);
     }
     step = newest;
+    trained = true;
+    if (!begins) {
+      return;
+    }
     begun = true;
     loop.begin(sync);
     ready = true;

@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -55,6 +56,7 @@ class ElasticTrainingTest {
     final DeviceBuffer gradients;
     final TreeMap<Long, Integer> sizes = new TreeMap<>(); // from a step on
     private final Failure failure; // or null
+    private Runnable end = () -> {};
     private GradientSync sync;
     private long step;
     private int begins;
@@ -113,6 +115,7 @@ class ElasticTrainingTest {
 
     @Override
     public void end() {
+      end.run();
       fail(Place.IN_END, begins);
     }
 
@@ -228,6 +231,37 @@ class ElasticTrainingTest {
                       }
                     }));
     assertTrue(e.getMessage().contains("too few ranks are left"), e::toString);
+  }
+
+  /** As after a signal to the job, while too few ranks wait for another one. */
+  @Test
+  void ranksThatWaitForOthersLeaveTogether() {
+    Map<Integer, float[]> results = new ConcurrentHashMap<>();
+    LocalRanks.run(
+        3,
+        sync -> {
+          int own = sync.rank();
+          Failure failure = own == 1 ? new Failure(Place.BEFORE_AVERAGE, 5) : null;
+          try (Momentum loop = new Momentum(sync, failure);
+              ElasticTraining training =
+                  ElasticTraining.builder(sync, loop)
+                      .minRanks(3)
+                      .waitForRanks(Duration.ofMinutes(10))
+                      .build()) {
+            loop.end = training::leave; // of ranks 0 and 2, when they lose rank 1
+            assertFalse(training.run(0, STEPS));
+            assertTrue(training.haveAllLeft());
+            assertEquals(1, loop.begins); // never with too few ranks
+            results.put(own, loop.result());
+          }
+        });
+    TreeMap<Long, Integer> history = new TreeMap<>();
+    for (long step = 0; step < 5; step++) {
+      history.put(step, 3);
+    }
+    float[] expected = UndisturbedRun.weights(history, COUNT);
+    assertEquals(Set.of(0, 2), results.keySet());
+    results.forEach((rank, weights) -> assertArrayEquals(expected, weights, 0, "rank=" + rank));
   }
 
   @ParameterizedTest

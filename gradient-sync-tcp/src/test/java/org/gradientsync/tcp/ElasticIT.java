@@ -60,6 +60,9 @@ class ElasticIT {
       throws IOException {
     List<String> options =
         new ArrayList<>(List.of("-Dgradientsync.elastic=true", "-Dgradientsync.timeout=60"));
+    if (joins) {
+      options.add("-Dfirst=" + STEPS); // as with a checkpoint of an older training
+    }
     options.addAll(List.of(more));
     List<String> command = new ArrayList<>(prefix);
     command.addAll(
@@ -236,6 +239,24 @@ class ElasticIT {
     assertEquals(0, again.exitValue(), this::logs);
     assertEquals(2, sizes.get(STEPS - 1L), this::logs);
     assertTrue(sizes.containsValue(1), () -> "" + sizes);
+  }
+
+  /** As when two processes have one number. */
+  @Test
+  void aProcessTooManyWaitsForAPlace() throws Exception {
+    size = 2;
+    pauseMillis = 200; // the job does not end before the third process has come
+    start(0, false);
+    Process killed = start(1, false);
+    awaitTraining(2);
+    Process third = start(1, true);
+    Thread.sleep(3_000);
+    assertFalse(trains(third), this::logs);
+    killed.destroyForcibly().waitFor();
+    Map<Long, Integer> sizes = finish();
+    assertEquals(0, third.exitValue(), this::logs);
+    assertEquals(2, sizes.get(STEPS - 1L), this::logs);
+    assertFalse(sizes.containsValue(3), () -> "" + sizes);
   }
 
   @Test

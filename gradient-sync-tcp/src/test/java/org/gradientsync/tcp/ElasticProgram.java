@@ -56,7 +56,7 @@ final class ElasticProgram implements ElasticLoop {
             .minRanks(Integer.parseInt(args[2]))
             .waitForRanks(Duration.ofSeconds(20))
             .build()) {
-      if (!training.run(0, steps)) {
+      if (!training.run(Long.getLong("first", 0), steps)) {
         System.out.println("left");
         return;
       }

@@ -67,8 +67,8 @@ final class StopSignals {
 
   private static synchronized void received(String name) {
     log.info(
-        "SIG{}: all ranks stop after a step, as stopRequested() tells; the next signal ends this"
-            + " process at once",
+        "SIG{}: the ranks stop after a step, or this one leaves an elastic training; the next signal"
+            + " ends this process at once",
         name);
     restore();
     stops.forEach(Runnable::run);
