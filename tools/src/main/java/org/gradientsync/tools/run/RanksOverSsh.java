@@ -72,7 +72,9 @@ final class RanksOverSsh implements Job {
     this.hosts = hosts;
     size = hosts.values().stream().mapToInt(Integer::intValue).sum();
     int port = FIRST_PORT + new SecureRandom().nextInt(PORTS);
-    this.master = master == null ? hosts.keySet().iterator().next() + ":" + port : master;
+    String first = hosts.keySet().iterator().next();
+    String user = first.substring(0, first.lastIndexOf('@') + 1); // is ssh's matter alone
+    this.master = master == null ? first.substring(user.length()) + ":" + port : master;
     this.elastic = elastic;
     this.variables = new LinkedHashMap<>(variables);
     this.variables.putIfAbsent(RanksAsProcesses.SECRET, RanksAsProcesses.newSecret());

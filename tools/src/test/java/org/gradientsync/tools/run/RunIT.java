@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.io.IOException;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -32,6 +33,7 @@ class RunIT {
   private static final int SECONDS = 120;
 
   @TempDir Path folder;
+  private boolean appends;
 
   @Test
   void openMpi() throws Exception {
@@ -195,6 +197,34 @@ class RunIT {
       assertTrue(errors().contains(prefix + "complains: fail\n"), text);
     }
     assertTrue(!errors().contains("attempt"), text);
+  }
+
+  @Test
+  void oneCommandOnEachNode() throws Exception {
+    appends = true; // all write to the same files
+    List<Process> commands = new ArrayList<>();
+    String master = "127.0.0.1:" + freePort();
+    for (String node : List.of("0", "1")) {
+      commands.add(
+          start(
+              List.of("env", "GRADIENTSYNC_SECRET=of this test"),
+              List.of("--nnodes", "2", "--node-rank", node, "--master", master),
+              "nothing"));
+    }
+    for (Process command : commands) {
+      String text = end(command);
+      assertEquals(0, command.exitValue(), text);
+    }
+    List<String> out = Files.readAllLines(folder.resolve("out"));
+    for (int rank = 0; rank < 2; rank++) {
+      assertTrue(out.contains("[" + rank + "] rank " + rank + " of 2 averages 0.5"), "" + out);
+    }
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket socket = new ServerSocket(0)) {
+      return socket.getLocalPort();
+    }
   }
 
   /** An ssh to hosts that are this one, with an environment of their own. */
@@ -501,15 +531,18 @@ class RunIT {
 
   private Process started(List<String> command) throws IOException {
     ProcessBuilder builder =
-        new ProcessBuilder(command)
-            .redirectOutput(folder.resolve("out").toFile())
-            .redirectError(folder.resolve("err").toFile());
+        new ProcessBuilder(command).redirectOutput(to("out")).redirectError(to("err"));
     builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
     builder.environment().put("JAVA_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC");
     builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT", "1");
     builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     builder.environment().remove("UCX_ERROR_SIGNALS");
     return builder.start();
+  }
+
+  private ProcessBuilder.Redirect to(String name) {
+    File file = folder.resolve(name).toFile();
+    return appends ? ProcessBuilder.Redirect.appendTo(file) : ProcessBuilder.Redirect.to(file);
   }
 
   private String errors() throws IOException {
