@@ -47,12 +47,12 @@ public final class ElasticTraining implements AutoCloseable {
   private static final long LEAVES = 1;
   private static final long ADMITS = 2;
   private static final long GIVES_UP = 3;
-
-  // What a rank's state is worth; among equals, the one after the most steps is taken.
-  private static final long NEW = 0; // or not whole
-  private static final long TRAINED = 1; // with the others, or begun with them
-  private static final long COPY = 2; // of several ranks' parts
   private static final long POLL_NANOS = 20_000_000;
+
+  // Kinds of state: the highest is taken, and of these the one after the most steps.
+  private static final long NEW = 0; // this rank's own, or not whole
+  private static final long TRAINED = 1; // that of all, and of later steps
+  private static final long COPY = 2; // of several ranks' parts
 
   private final ElasticLoop loop;
   private final int minRanks;

@@ -32,6 +32,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class WaitTest {
   private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+  private static final Timeouts LONG =
+      new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
 
   @Test
   void oversubscribedRanksYieldAtOnce() {
@@ -110,11 +112,10 @@ class WaitTest {
   /** Its last message may take seconds on a slow link, on which the notice is faster. */
   @Test
   void aRankThatHasFinishedTheCallBeforeItLeftIsWaitedFor() {
-    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
     LocalRanks.run(
         2,
         sync -> {
-          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts)) {
+          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, LONG)) {
             new GroupCommunicator(group).barrier();
             if (sync.rank() == 0) {
               group.await(oneSecondAfterTheOtherHasLeft(group), 1);
@@ -125,12 +126,11 @@ class WaitTest {
 
   @Test
   void aRankThatLeavesInTheMiddleOfTheCallIsLost() {
-    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         2,
         sync -> {
-          ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts);
+          ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, LONG);
           new GroupCommunicator(group).barrier();
           if (sync.rank() == 1) {
             run(group, () -> group.leave(Departure.CLOSED, ""));
@@ -148,12 +148,11 @@ class WaitTest {
   /** What it has not sent, it may have waited for itself. */
   @Test
   void aRankThatIsLostBehindOneThatHasFinishedIsNamed() {
-    Timeouts timeouts = new Timeouts(Duration.ofSeconds(30), DEFAULT_LATE, Optional.empty());
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
         3,
         sync -> {
-          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, timeouts)) {
+          try (ProcessGroup group = LocalWorld.current().orElseThrow().split(0, 0, LONG)) {
             new GroupCommunicator(group).barrier();
             if (sync.rank() == 0) {
               Message never = message(() -> false);
