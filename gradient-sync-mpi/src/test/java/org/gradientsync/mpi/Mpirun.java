@@ -69,19 +69,6 @@ final class Mpirun {
     return run(ranks, seconds, environment, List.of("env"), jvmOptions, main, arguments);
   }
 
-  /** As above, for long jobs that fill the cores: those of other tests go first. */
-  static Result runNice(
-      int ranks,
-      long seconds,
-      Map<String, String> environment,
-      List<String> jvmOptions,
-      Class<?> main,
-      String... arguments)
-      throws IOException, InterruptedException {
-    List<String> nice = List.of("nice", "-n", "5");
-    return run(ranks, seconds, environment, nice, jvmOptions, main, arguments);
-  }
-
   /** Runs a class on some ranks, each below a shell, so that mpirun does not see it end. */
   static Result runHidden(
       int ranks,
@@ -125,7 +112,8 @@ final class Mpirun {
     return run(ranks, SECONDS, tcp, unshare, jvmOptions, main, arguments);
   }
 
-  private static Result run(
+  /** As above, each rank below a command. */
+  static Result run(
       int ranks,
       long seconds,
       Map<String, String> environment,

@@ -15,6 +15,9 @@ import org.junit.jupiter.api.DynamicTest;
 
 /** Runs test classes in all ranks of an mpirun job, and reports each test once for all ranks. */
 final class RankJob {
+  /** These jobs are long and fill the cores, so those of other tests go first. */
+  private static final List<String> NICE = List.of("nice", "-n", "5");
+
   private RankJob() {}
 
   /** Runs the classes with {@link RankTests}, and waits for the end. */
@@ -31,10 +34,11 @@ final class RankJob {
     List<String> arguments = new ArrayList<>(List.of(results.toString()));
     classes.forEach(c -> arguments.add(c.getName()));
     Mpirun.Result job =
-        Mpirun.runNice(
+        Mpirun.run(
             ranks,
             seconds,
             environment,
+            NICE,
             jvmOptions,
             RankTests.class,
             arguments.toArray(String[]::new));

@@ -17,6 +17,9 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /** Runs the contract tests in the ranks of jobs over TCP, and reports each test here. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class ContractsIT {
+  /** These jobs are long and fill the cores, so those of other tests go first. */
+  private static final List<String> NICE = List.of("nice", "-n", "5");
+
   private static final List<String> SOAK =
       List.of(
           "-Xms192m",
@@ -70,7 +73,7 @@ class ContractsIT {
       arguments.add(contract.getName());
     }
     List<Ranks.Result> job =
-        Ranks.runNice(size, options, RankTests.class, arguments.toArray(String[]::new));
+        Ranks.run(NICE, size, options, RankTests.class, arguments.toArray(String[]::new));
     List<DynamicTest> tests = RankTests.report(folder, size, "" + job);
     for (Ranks.Result rank : job) {
       tests.add(dynamicTest("a rank ends well", () -> assertEquals(0, rank.exitCode(), "" + job)));

@@ -41,19 +41,16 @@ final class Ranks {
   /** Runs a class on some ranks, and waits for the end of all. */
   static List<Result> run(int size, List<String> options, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
-    Ranks ranks = prepare();
-    for (int rank = 0; rank < size; rank++) {
-      ranks.start(ranks.variables(rank, size), options, main, arguments);
-    }
-    return ranks.await();
+    return run(List.of(), size, options, main, arguments);
   }
 
-  /** As above, for long jobs that fill the cores: those of other tests go first. */
-  static List<Result> runNice(int size, List<String> options, Class<?> main, String... arguments)
+  /** As above, each rank below a command. */
+  static List<Result> run(
+      List<String> below, int size, List<String> options, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
     Ranks ranks = prepare();
     for (int rank = 0; rank < size; rank++) {
-      List<String> command = new ArrayList<>(List.of("nice", "-n", "5"));
+      List<String> command = new ArrayList<>(below);
       command.addAll(command(options, main, arguments));
       ranks.start(ranks.variables(rank, size), command);
     }
