@@ -94,13 +94,24 @@ public final class TcpLauncher implements Launcher {
     }
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
-        rank.transport = new TcpTransport(JobStart.first(own, settings).join());
+        rank.transport = join(own, settings);
         reportStart();
         synchronized (RANKS) {
           RANKS.put(own, rank); // another thread may have removed it
         }
       }
       return rank.transport;
+    }
+  }
+
+  private static TcpTransport join(Coordinates own, Settings settings) {
+    try {
+      return new TcpTransport(JobStart.first(own, settings).join());
+    } catch (RuntimeException | Error e) {
+      synchronized (RANKS) {
+        RANKS.remove(own); // the next attempt begins anew
+      }
+      throw e;
     }
   }
 
