@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
@@ -63,6 +64,7 @@ final class JobStart {
   private long limitInLobby; // while ranks may have to find a loss
   private boolean warned;
   private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
+  private BooleanSupplier cannotBegin = () -> false; // because a rank was lost meanwhile
 
   /** The first job of a rank. One that has started lets it in after a step, or never. */
   static JobStart first(Coordinates own, Settings settings) {
@@ -101,10 +103,14 @@ final class JobStart {
    * A job that follows another one, in a limited time.
    *
    * @param prepared where rank 0 listens, null on the others
+   * @param hasLost whether one that was to come is known to be lost
    */
-  static JobStart next(Coordinates own, Lobby lobby, ServerSocketChannel prepared) {
+  static JobStart next(
+      Coordinates own, Lobby lobby, ServerSocketChannel prepared, BooleanSupplier hasLost) {
     Timeouts limits = new Timeouts(FOLLOWING, FOLLOWING, Optional.empty());
-    return new JobStart(own, limits, "", lobby, prepared);
+    JobStart next = new JobStart(own, limits, "", lobby, prepared);
+    next.cannotBegin = hasLost;
+    return next;
   }
 
   /**
@@ -172,8 +178,8 @@ final class JobStart {
     String where = Interfaces.where(own, server, here);
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
-    Listener listener = job.listen(server);
     try {
+      Listener listener = job.listen(server);
       while (true) {
         if (registration.await(POLL_MILLIS)) {
           if (registration.failure() != null) {
@@ -276,8 +282,7 @@ final class JobStart {
 
   /** Waits until the ranks of a job that has started invite this one. */
   private TcpJob awaitInvitation(SocketChannel channel) throws IOException, InterruptedException {
-    Coordinates invited;
-    try (channel) {
+    try (channel) { // open until this process has come, or rank 0 does not wait for it
       limit = limitInLobby;
       ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);
       self.put(self(null).encode());
@@ -293,15 +298,15 @@ final class JobStart {
       ByteBuffer invitation = ByteBuffer.wrap(read(channel, Invitation.BYTES));
       int rank = invitation.getInt();
       int size = invitation.getInt();
-      invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
+      Coordinates invited = own.in(new Invitation(size, own.host(), invitation.getInt()), rank);
+      channel.configureBlocking(false);
+      try {
+        return next(invited, lobby, null, () -> Lobby.hasEnded(channel)).join();
+      } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
+        throw new IOException(e.getMessage(), e);
+      }
     } finally {
       limit = timeouts.timeoutNanos() + time.look(); // from now on
-    }
-    try {
-      return next(invited, lobby, null).join();
-    } catch (GradientSyncException e) { // a rank was lost meanwhile; others may invite this one
-      limit = timeouts.timeoutNanos() + time.look();
-      throw new IOException(e.getMessage(), e);
     }
   }
 
@@ -429,6 +434,9 @@ final class JobStart {
   /** Throws after the time-out. */
   private void look(String what) {
     long waited = time.look() + attempts;
+    if (cannotBegin.getAsBoolean()) {
+      throw new RankLostException("a rank was lost: " + what + ", rank=" + own.rank());
+    }
     if (waited > limit) {
       throw new RankLostException(
           "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));

@@ -31,6 +31,7 @@ final class Lobby implements Listener.Doorkeeper {
   private final int most; // ranks
   private final Handshake handshake;
   private final List<Newcomer> waiting = new ArrayList<>();
+  private final List<SocketChannel> invited = new ArrayList<>(); // each open until it has come
   private Listener own; // null while a job's listener hears the newcomers, or nobody does
   private boolean open;
   private boolean listens; // or has tried to
@@ -116,12 +117,20 @@ final class Lobby implements Listener.Doorkeeper {
     }
   }
 
+  /** Another rank listens now, or is about to. */
+  synchronized void leaveToAnother() {
+    if (listens) {
+      close();
+    }
+  }
+
   /** Lets nobody wait any more. */
   synchronized void close() {
     open = false;
     listens = false;
     waiting.forEach(one -> Listener.close(one.channel()));
     waiting.clear();
+    forgetInvited();
     if (own != null) {
       own.close();
       own = null;
@@ -180,14 +189,39 @@ final class Lobby implements Listener.Doorkeeper {
    * @return how many
    */
   synchronized int invite(int first, int newPort, String settings) {
-    int invited = count(first, settings);
-    for (int i = 0; i < invited; i++) {
+    forgetInvited();
+    int count = count(first, settings);
+    for (int i = 0; i < count; i++) {
       ByteBuffer invitation = ByteBuffer.allocate(Invitation.BYTES);
-      invitation.putInt(first + i).putInt(first + invited).putInt(newPort).flip();
-      Registration.reply(waiting.get(i).channel(), Registration.INVITED, invitation.array());
+      invitation.putInt(first + i).putInt(first + count).putInt(newPort).flip();
+      invited.add(waiting.get(i).channel());
+      Registration.reply(invited.get(i), Registration.INVITED, invitation.array());
     }
-    waiting.subList(0, invited).clear(); // each closes its connection
-    return invited;
+    waiting.subList(0, count).clear();
+    return count;
+  }
+
+  private void forgetInvited() {
+    invited.forEach(Listener::close);
+    invited.clear();
+  }
+
+  /** Whether one that was invited has ended or given up, or has come. */
+  synchronized boolean hasInvitedEnded() {
+    return invited.stream().anyMatch(Lobby::hasEnded);
+  }
+
+  /**
+   * Whether the other side of a connection has ended.
+   *
+   * @param channel not blocking; nothing comes by it
+   */
+  static boolean hasEnded(SocketChannel channel) {
+    try {
+      return channel.read(ByteBuffer.allocate(1)) < 0;
+    } catch (IOException e) {
+      return true;
+    }
   }
 
   @Override

@@ -5,8 +5,10 @@ import java.net.InetAddress;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.WaitClock;
@@ -35,6 +37,7 @@ final class TcpJob implements Listener.Doorkeeper {
   private volatile boolean leaving;
   private volatile long leavingSince;
   private volatile boolean ended;
+  private final Set<Integer> leftBehind = new HashSet<>();
 
   // Of the listener's thread.
   private int seen;
@@ -133,13 +136,19 @@ final class TcpJob implements Listener.Doorkeeper {
     return lobby;
   }
 
-  /** Lets processes wait that want to join, if this rank is the first of those that are left. */
-  void receiveNewcomers(List<Integer> lost) {
+  /**
+   * Lets processes wait that want to join, if this rank is the first of those that are left.
+   *
+   * @param lost more that the job goes on without
+   */
+  synchronized void goOnWithout(List<Integer> lost) {
+    leftBehind.addAll(lost);
     int first = 0;
-    while (lost.contains(first)) {
+    while (leftBehind.contains(first)) {
       first++;
     }
     if (first != own.rank()) {
+      lobby.leaveToAnother();
       return;
     }
     if (listener != null && first == 0 && lobby.isAt(own)) {
@@ -188,6 +197,13 @@ final class TcpJob implements Listener.Doorkeeper {
   /** Whether a rank is alive, or cannot be reached, which says nothing about it. */
   boolean mayLive(int rank) {
     return isAlive(rank) || endpoint.peer(rank).mayLive();
+  }
+
+  /** Whether a rank has died or left, those left out that the job goes on without. */
+  synchronized boolean hasLost() {
+    return IntStream.range(0, own.size())
+        .filter(peer -> peer != own.rank() && !leftBehind.contains(peer))
+        .anyMatch(peer -> !isAlive(peer) || endpoint.peer(peer).hasLeft());
   }
 
   /** From now on ranks without a connection may end at any time. */

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.BooleanSupplier;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Message;
@@ -79,7 +80,7 @@ final class TcpTransport implements Transport {
 
   @Override
   public void goOnWithout(List<Integer> lost) {
-    job.receiveNewcomers(lost);
+    job.goOnWithout(lost);
     if (process != null) {
       lost.forEach(process::leaveBehind);
     }
@@ -113,7 +114,8 @@ final class TcpTransport implements Transport {
   @Override
   public TcpTransport join(byte[] invitation, int rank) {
     Coordinates place = job.own().in(Invitation.decode(invitation), rank);
-    TcpJob joined = JobStart.next(place, job.lobby(), prepared).join();
+    BooleanSupplier hasLost = () -> job.hasLost() || rank == 0 && job.lobby().hasInvitedEnded();
+    TcpJob joined = JobStart.next(place, job.lobby(), prepared, hasLost).join();
     prepared = null; // it is the new job's
     next = new TcpTransport(joined);
     next.previous = this;

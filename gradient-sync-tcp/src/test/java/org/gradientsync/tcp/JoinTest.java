@@ -1,0 +1,151 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.AgreedSettings;
+import org.gradientsync.core.backend.RankPlace;
+import org.gradientsync.core.backend.ShortText;
+import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Transport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What ranks find out while they wait for those that join: that one of them will not come. */
+class JoinTest {
+  private static final int SIZE = 3;
+
+  private final ExecutorService threads = Executors.newCachedThreadPool();
+  private final List<Transport> ranks = new ArrayList<>();
+  private int port;
+
+  private Settings settings(int rank) {
+    return new Settings(
+        Map.of(
+            "elastic",
+            "true",
+            "tcp.rank",
+            Integer.toString(rank),
+            "tcp.size",
+            Integer.toString(SIZE),
+            "tcp.master",
+            "127.0.0.1:" + port));
+  }
+
+  /** A job whose last rank leaves, and in whose place a process waits. */
+  @BeforeEach
+  void start() throws Exception {
+    port = Ranks.freePort();
+    List<Future<Transport>> all = new ArrayList<>();
+    for (int i = 0; i < SIZE; i++) {
+      int rank = i;
+      all.add(threads.submit(() -> new TcpLauncher().connect(settings(rank))));
+    }
+    for (Future<Transport> rank : all) {
+      ranks.add(rank.get(1, TimeUnit.MINUTES));
+    }
+    ranks.get(2).close();
+    ranks.get(0).goOnWithout(List.of(2));
+    ranks.get(1).goOnWithout(List.of(2));
+  }
+
+  @AfterEach
+  void end() {
+    ranks.forEach(Transport::close);
+    threads.shutdownNow();
+  }
+
+  private byte[] invite() throws InterruptedException {
+    String own = AgreedSettings.of(settings(0));
+    while (ranks.get(0).newcomers(2, own) == 0) {
+      Thread.sleep(5);
+    }
+    return ranks.get(0).invite(2, own);
+  }
+
+  private String failure(int rank, byte[] invitation) {
+    return assertThrows(RankLostException.class, () -> ranks.get(rank).join(invitation, rank))
+        .getMessage();
+  }
+
+  /** A process that waits, and comes no further. */
+  private SocketChannel newcomer() throws Exception {
+    Handshake.Hello hello =
+        new Handshake.Hello(
+            true, true, 2, SIZE, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
+    SocketChannel channel =
+        new OutgoingHandshake(new Handshake(""), null)
+            .connect(new InetSocketAddress("127.0.0.1", port), hello);
+    InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), 1);
+    ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);
+    self.put(new Member(address, -1, JobStart.version, RankPlace.own("x")).encode());
+    ShortText.put(self, Member.BYTES, Handshake.SETTINGS, AgreedSettings.of(settings(2)));
+    OutgoingHandshake.write(channel, self.array());
+    return channel;
+  }
+
+  @Test
+  void aProcessThatEndsAfterItsInvitation() throws Exception {
+    SocketChannel newcomer = newcomer();
+    byte[] invitation = invite();
+    Future<String> other = threads.submit(() -> failure(1, invitation));
+    newcomer.close();
+    assertEquals(
+        "a rank was lost: not all ranks have come to 127.0.0.1:"
+            + Invitation.decode(invitation).port()
+            + ": missing=rank 2, rank=0",
+        failure(0, invitation).replace("rank 1, ", ""));
+    String text = other.get(1, TimeUnit.MINUTES);
+    assertTrue(text.contains("rank 0 has given up"), text);
+  }
+
+  @Test
+  void aRankThatIsLostMeanwhile() throws Exception {
+    try (SocketChannel newcomer = newcomer()) {
+      byte[] invitation = invite();
+      Future<String> first = threads.submit(() -> failure(0, invitation));
+      ranks.get(1).close();
+      String text = first.get(1, TimeUnit.MINUTES);
+      assertTrue(text.startsWith("a rank was lost: "), text);
+      assertTrue(newcomer.isOpen());
+    }
+  }
+
+  @Test
+  void rankZeroThatIsLostMeanwhile() throws Exception {
+    CompletableFuture<Transport> joining =
+        CompletableFuture.supplyAsync(() -> join(settings(2)), threads);
+    byte[] invitation = invite();
+    ranks.get(0).close();
+    String text = failure(1, invitation);
+    assertTrue(text.startsWith("a rank was lost: "), text);
+    ranks.get(1).goOnWithout(List.of(0, 2));
+    String own = AgreedSettings.of(settings(1));
+    while (ranks.get(1).newcomers(1, own) == 0) { // it waits at the next one
+      Thread.sleep(5);
+    }
+    byte[] again = ranks.get(1).invite(1, own);
+    ranks.add(ranks.get(1).join(again, 0));
+    ranks.add(joining.get(1, TimeUnit.MINUTES));
+    assertEquals(2, ranks.get(4).size());
+  }
+
+  private static Transport join(Settings settings) {
+    return new TcpLauncher().connect(settings);
+  }
+}
