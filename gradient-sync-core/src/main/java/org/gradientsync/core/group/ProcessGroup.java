@@ -60,6 +60,7 @@ public final class ProcessGroup implements RankGroup {
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
+  private boolean haveSomeLeft;
   private final BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame =
       this::runBody;
 
@@ -195,12 +196,18 @@ public final class ProcessGroup implements RankGroup {
     lost.removeAll(IntStream.of(peers).boxed().toList());
     transport.goOnWithout(lost);
     job.goOnWithout(lost);
+    haveSomeLeft = watched.ranks().all().stream().anyMatch(departures::hasLeft);
     RankMap ranks = new RankMap(transport, peers, part.rank());
     ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
     if (!isWorld()) {
       close(false);
     }
     return next;
+  }
+
+  /** Whether ranks had left this group, and not died, when {@link #survivors} made another one. */
+  public boolean haveSomeLeft() {
+    return haveSomeLeft;
   }
 
   public RankMap ranks() {

@@ -28,6 +28,7 @@ import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
+import org.gradientsync.spi.Transport;
 import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,7 +37,7 @@ import org.slf4j.LoggerFactory;
 final class GradientSyncImpl extends ChosenSync implements Admission {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
-  private final Selection selection;
+  final Selection selection;
   private final GroupCommunicator communicator;
   private final BackendDevice device;
   private final GradientSyncImpl parent; // or null; it owns the device
@@ -48,6 +49,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private AtomicBoolean stopRequested =
       new AtomicBoolean(); // one with all that take this one's place
   private boolean stopsOnSignal;
+  private Transport undecided; // of a job that the ranks may go on in, or null
 
   /** The program's view of the communicator, possibly wrapped. */
   private Communicator programCommunicator;
@@ -307,6 +309,17 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     return new Succession(this, selection).withNewcomers();
   }
 
+  /** Keeps a job that others may have gone to, until the ranks that are left know. */
+  void keepUndecided(Transport joined) {
+    undecided = joined;
+  }
+
+  Transport takeUndecided() {
+    Transport taken = undecided;
+    undecided = null;
+    return taken;
+  }
+
   /** A sync of other ranks that takes this one's place. */
   GradientSyncImpl successor(Selection.Choice chosen) {
     GradientSyncImpl next = new GradientSyncImpl(selection, chosen, parent);
@@ -365,6 +378,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
           choice.reducer(), // which waits for the work enqueued on the device
           this::report,
           communicator,
+          () -> Succession.leave(takeUndecided()),
           kept == null ? ownDevice() : null,
           parent == null ? null : () -> parent.forget(this));
     }

@@ -1,6 +1,7 @@
 package org.gradientsync.core.sync;
 
 import java.util.List;
+import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
@@ -26,10 +27,17 @@ final class Succession {
   private final GradientSyncImpl sync;
   private final Selection selection;
   private final BackendDevice device;
+  private final Communicator communicator;
 
   Succession(GradientSyncImpl sync, Selection selection) {
+    this(sync, selection, sync.choice.communicator());
+  }
+
+  /** For tests: with another communicator of the same ranks. */
+  Succession(GradientSyncImpl sync, Selection selection, Communicator communicator) {
     this.sync = sync;
     this.selection = selection;
+    this.communicator = communicator;
     device = sync.choice.device();
   }
 
@@ -42,34 +50,75 @@ final class Succession {
     sync.choice.group().transport().goOnWithout(List.of()); // throws if that cannot be
     sync.order.closeThread();
     quietly(sync::closeParts);
-    ProcessGroup left = sync.choice.group().survivors();
-    return replaceBy(() -> ofThoseLeft(left));
+    Transport joined = sync.takeUndecided();
+    ProcessGroup left;
+    boolean follows;
+    try {
+      left = sync.choice.group().survivors();
+      boolean wentOn = sync.choice.group().haveSomeLeft();
+      while (true) {
+        try {
+          GroupCommunicator ranks = new GroupCommunicator(left);
+          follows = ranks.any(wentOn) && ranks.all(joined != null);
+          break;
+        } catch (RankLostException e) {
+          ProcessGroup before = left;
+          left = before.survivors();
+          wentOn |= before.haveSomeLeft();
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> leave(joined));
+      throw e;
+    }
+    if (follows) {
+      return follow(joined, left);
+    }
+    leave(joined);
+    ProcessGroup ranks = left;
+    return replaceBy(() -> ofThoseLeft(ranks));
   }
 
   /** See {@link Admission#admit}. */
   GradientSync withNewcomers() {
     Transport transport = sync.choice.group().transport();
-    GroupCommunicator communicator = sync.choice.communicator();
     byte[] invitation = communicator.broadcast(invitation(transport), 0);
     if (invitation.length == 0) {
       return sync;
     }
-    Transport joined = null;
+    Transport joined = join(transport, invitation);
     boolean all;
     try {
-      joined = join(transport, invitation);
       all = communicator.all(joined != null);
+    } catch (RankLostException e) {
+      sync.keepUndecided(joined); // others may know that all have come, and go on there
+      throw e;
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, joined);
+      Resources.closeAllAfter(e, () -> leave(joined));
       throw e;
     }
     if (!all) { // everyone stays in this job
-      Resources.closeAll(joined);
+      leave(joined);
       return sync;
     }
     sync.order.closeThread();
     quietly(sync::closeParts);
+    return follow(joined, null);
+  }
+
+  /** Leaves a job, if there is one, and tells those that wait there. */
+  static void leave(Transport joined) {
+    if (joined != null) {
+      ProcessGroup.world(joined).close();
+    }
+  }
+
+  /**
+   * @param left of the survivors that go there, or null
+   */
+  private GradientSync follow(Transport joined, ProcessGroup left) {
     ProcessGroup world = LaunchedJob.follow(sync.choice.group(), joined);
+    Resources.closeAll(left);
     return replaceBy(() -> ofAll(world));
   }
 
