@@ -49,7 +49,8 @@ final class Connector implements AutoCloseable {
     this.handshake = handshake;
     this.endpoint = endpoint;
     this.limitNanos = limitNanos;
-    outgoing = new OutgoingHandshake(handshake, from);
+    int millis = (int) Math.min(OutgoingHandshake.MILLIS, Math.max(1, limitNanos / 1_000_000));
+    outgoing = new OutgoingHandshake(handshake, from, millis);
     asked = new boolean[members.length];
     attempting = new boolean[members.length];
     accepting = new boolean[members.length];

@@ -40,7 +40,6 @@ final class JobStart {
   private static final Logger log = LoggerFactory.getLogger(JobStart.class);
   private static final int BACKLOG = 256;
   private static final Duration FOLLOWING = Duration.ofSeconds(10);
-  private static final long CONNECT_NANOS = 60_000_000_000L;
   private static final long POLL_MILLIS = 50;
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
@@ -70,18 +69,18 @@ final class JobStart {
   static JobStart first(Coordinates own, Settings settings) {
     Timeouts usual = settings.timeouts();
     if (!own.joins()) {
-      JobStart first = new JobStart(own, usual, "", null, null);
+      JobStart first = new JobStart(own, usual, "", new Lobby(own, usual), null);
       first.late = settings.elastic() ? () -> first(own.joining(), settings) : null;
       return first;
     }
     Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
-    JobStart joining = new JobStart(own, limits, AgreedSettings.of(settings), null, null);
+    JobStart joining =
+        new JobStart(own, limits, AgreedSettings.of(settings), new Lobby(own, usual), null);
     joining.limitInLobby = joining.limit + MOST_TIMEOUTS * usual.timeoutNanos();
     return joining;
   }
 
   /**
-   * @param lobby of the job before, or null
    * @param prepared where rank 0 listens, null on the others
    */
   private JobStart(
@@ -94,9 +93,9 @@ final class JobStart {
     this.timeouts = timeouts;
     this.settings = settings;
     this.prepared = prepared;
+    this.lobby = lobby;
     limit = timeouts.timeoutNanos();
-    handshake = new Handshake(own.secret());
-    this.lobby = lobby == null ? new Lobby(own, handshake) : lobby;
+    handshake = lobby.handshake();
   }
 
   /**
@@ -139,11 +138,6 @@ final class JobStart {
     }
   }
 
-  /** How long a rank tries to connect to another one when messages first need that. */
-  private long connectNanos() {
-    return Math.max(timeouts.timeoutNanos(), CONNECT_NANOS);
-  }
-
   private void requireSecret(InetAddress master) {
     if (own.secret().isEmpty() && !master.isLoopbackAddress()) {
       throw new UnavailableException(
@@ -166,7 +160,7 @@ final class JobStart {
   private TcpJob gather() throws IOException, InterruptedException {
     if (own.size() == 1) {
       TcpJob alone = new TcpJob(own, handshake, null, lobby);
-      alone.begin(new Member[] {self(null)}, new byte[0], new SocketChannel[1], null, 0);
+      alone.begin(new Member[] {self(null)}, new byte[0], new SocketChannel[1], null);
       return alone;
     }
     InetAddress master = resolve();
@@ -188,7 +182,7 @@ final class JobStart {
           byte[] id = Handshake.random(Handshake.JOB);
           Registration.Started all = registration.start(id);
           if (all != null) {
-            job.begin(all.members(), id, all.channels(), chosen, connectNanos());
+            job.begin(all.members(), id, all.channels(), chosen);
             return job;
           }
         }
@@ -342,7 +336,7 @@ final class JobStart {
       long start = System.nanoTime();
       try {
         SocketChannel channel =
-            new OutgoingHandshake(handshake, chosen)
+            new OutgoingHandshake(handshake, chosen, OutgoingHandshake.MILLIS)
                 .connect(new InetSocketAddress(master, own.port()), hello);
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
@@ -387,7 +381,7 @@ final class JobStart {
       job = new TcpJob(own, handshake, null, lobby);
       SocketChannel[] channels = new SocketChannel[own.size()];
       channels[0] = channel;
-      job.begin(all, id, channels, chosen, connectNanos());
+      job.begin(all, id, channels, chosen);
       job.listen(server);
       return job;
     } catch (IOException | RuntimeException | Error | InterruptedException e) {

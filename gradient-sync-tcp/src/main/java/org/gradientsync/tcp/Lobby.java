@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.backend.AgreedSettings;
+import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,11 +26,13 @@ final class Lobby implements Listener.Doorkeeper {
   private static final Logger log = LoggerFactory.getLogger(Lobby.class);
   private static final int LIMIT = 64;
   private static final long BIND_NANOS = 2_000_000_000L;
+  private static final long MOST_CONNECT_NANOS = 60_000_000_000L;
 
   private final String host;
   private final int port;
   private final int most; // ranks
   private final Handshake handshake;
+  private final long connectNanos;
   private final List<Newcomer> waiting = new ArrayList<>();
   private final List<SocketChannel> invited = new ArrayList<>(); // each open until it has come
   private Listener own; // null while a job's listener hears the newcomers, or nobody does
@@ -50,12 +53,26 @@ final class Lobby implements Listener.Doorkeeper {
 
   /**
    * @param first of the job at its start
+   * @param ofCalls the user's
    */
-  Lobby(Coordinates first, Handshake handshake) {
+  Lobby(Coordinates first, Timeouts ofCalls) {
     host = first.host();
     port = first.port();
     most = first.size();
-    this.handshake = handshake;
+    handshake = new Handshake(first.secret());
+    connectNanos = Math.min(ofCalls.timeoutNanos() / 5 * 4, MOST_CONNECT_NANOS);
+  }
+
+  Handshake handshake() {
+    return handshake;
+  }
+
+  /**
+   * How long a rank of any of the jobs tries to connect to another one: less than a call waits,
+   * which so learns why that rank does not come.
+   */
+  long connectNanos() {
+    return connectNanos;
   }
 
   /** Whether a job's rank 0 listens at the lobby's address. */

@@ -12,7 +12,7 @@ import java.nio.channels.SocketChannel;
 import java.util.Arrays;
 import org.gradientsync.UnavailableException;
 
-/** The connector's side of a {@link Handshake}. Blocks for some seconds at most. */
+/** The connector's side of a {@link Handshake}. Blocks for a limited time. */
 final class OutgoingHandshake {
   /** The acceptor has proved that it has the secret, and does not want this connection now. */
   static final class RefusedException extends IOException {
@@ -30,19 +30,22 @@ final class OutgoingHandshake {
     }
   }
 
-  private static final int MILLIS = 5_000;
+  /** How long each part may take, in milliseconds, if the caller has no lower limit. */
+  static final int MILLIS = 5_000;
 
   private final Handshake handshake;
   private final InetAddress from; // or null
+  private final int millis;
   private final int protocol;
 
-  OutgoingHandshake(Handshake handshake, InetAddress from) {
-    this(handshake, from, Handshake.PROTOCOL);
+  OutgoingHandshake(Handshake handshake, InetAddress from, int millis) {
+    this(handshake, from, millis, Handshake.PROTOCOL);
   }
 
-  OutgoingHandshake(Handshake handshake, InetAddress from, int protocol) {
+  OutgoingHandshake(Handshake handshake, InetAddress from, int millis, int protocol) {
     this.handshake = handshake;
     this.from = from;
+    this.millis = millis;
     this.protocol = protocol;
   }
 
@@ -62,7 +65,7 @@ final class OutgoingHandshake {
       if (from != null) {
         channel.bind(new InetSocketAddress(from, 0));
       }
-      channel.socket().connect(to, MILLIS);
+      channel.socket().connect(to, millis);
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
         throw new IOException("nobody listens there"); // the system has connected it with itself
       }
@@ -80,9 +83,7 @@ final class OutgoingHandshake {
       throws IOException {
     byte[] first = hello.encode(protocol);
     write(channel, first);
-    ByteBuffer challenge =
-        ByteBuffer.wrap(
-            read(channel, Handshake.CHALLENGE, System.nanoTime() + MILLIS * 1_000_000L));
+    ByteBuffer challenge = ByteBuffer.wrap(read(channel, Handshake.CHALLENGE, deadline()));
     if (challenge.getLong() != Handshake.MAGIC) {
       throw new UnavailableException(
           "something else listens at the address of a rank: address="
@@ -107,7 +108,7 @@ final class OutgoingHandshake {
     byte[] nonce = new byte[Handshake.NONCE];
     challenge.get(nonce);
     write(channel, handshake.connectorProof(first, nonce));
-    byte[] answer = read(channel, Handshake.ANSWER, System.nanoTime() + MILLIS * 1_000_000L);
+    byte[] answer = read(channel, Handshake.ANSWER, deadline());
     int status = ByteBuffer.wrap(answer).getInt();
     if (status == Handshake.OTHER_SECRET) {
       throw new UnavailableException(
@@ -136,6 +137,10 @@ final class OutgoingHandshake {
               ? "the job there has started already, with all its ranks"
               : status == Handshake.CROSSED ? "it connects itself" : "another job listens there");
     }
+  }
+
+  private long deadline() {
+    return System.nanoTime() + millis * 1_000_000L;
   }
 
   static void write(SocketChannel channel, byte[] bytes) throws IOException {

@@ -64,9 +64,8 @@ final class TcpJob implements Listener.Doorkeeper {
    *
    * @param channels the connections that there are already
    * @param from the address to connect from, or null
-   * @param limitNanos how long to try to connect
    */
-  void begin(Member[] all, byte[] job, SocketChannel[] channels, InetAddress from, long limitNanos)
+  void begin(Member[] all, byte[] job, SocketChannel[] channels, InetAddress from)
       throws IOException {
     members = all;
     nodes = nodes(all);
@@ -75,7 +74,8 @@ final class TcpJob implements Listener.Doorkeeper {
     for (int peer = 0; peer < all.length; peer++) {
       visible[peer] = nodes[peer] == nodes[own.rank()] && all[peer].place().isAlive();
     }
-    Connector made = new Connector(own.rank(), all, job, handshake, from, endpoint, limitNanos);
+    Connector made =
+        new Connector(own.rank(), all, job, handshake, from, endpoint, lobby.connectNanos());
     endpoint.setConnector(made::connect);
     for (int peer = 0; peer < all.length; peer++) {
       if (channels[peer] != null) {

@@ -193,7 +193,7 @@ class AlteredHandshakesTest {
               && Arrays.equals(Arrays.copyOf(all, right.length), right);
       boolean trusts;
       try {
-        new OutgoingHandshake(HANDSHAKE, null)
+        new OutgoingHandshake(HANDSHAKE, null, OutgoingHandshake.MILLIS)
             .greet(channel, new InetSocketAddress("127.0.0.1", 29500), hello);
         trusts = true;
       } catch (IOException | UnavailableException e) {

@@ -89,7 +89,7 @@ class JoinTest {
         new Handshake.Hello(
             true, true, 2, SIZE, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
     SocketChannel channel =
-        new OutgoingHandshake(new Handshake(""), null)
+        new OutgoingHandshake(new Handshake(""), null, OutgoingHandshake.MILLIS)
             .connect(new InetSocketAddress("127.0.0.1", port), hello);
     InetSocketAddress address = new InetSocketAddress(InetAddress.getLoopbackAddress(), 1);
     ByteBuffer self = ByteBuffer.allocate(Member.BYTES + Handshake.SETTINGS);

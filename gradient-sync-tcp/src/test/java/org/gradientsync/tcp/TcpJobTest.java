@@ -243,7 +243,8 @@ class TcpJobTest {
     Handshake.Hello hello =
         new Handshake.Hello(true, false, 1, 2, 0, new byte[Handshake.JOB], new byte[32]);
     try {
-      return new OutgoingHandshake(new Handshake(""), null).connect(address, hello);
+      return new OutgoingHandshake(new Handshake(""), null, OutgoingHandshake.MILLIS)
+          .connect(address, hello);
     } catch (IOException | UnavailableException e) {
       return null;
     }
@@ -300,7 +301,8 @@ class TcpJobTest {
   }
 
   private static String helloOf(int port, int protocol) throws Exception {
-    OutgoingHandshake other = new OutgoingHandshake(new Handshake("x"), null, protocol);
+    OutgoingHandshake other =
+        new OutgoingHandshake(new Handshake("x"), null, OutgoingHandshake.MILLIS, protocol);
     Handshake.Hello hello =
         new Handshake.Hello(
             true, false, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
