@@ -92,6 +92,17 @@ final class Ranks {
 
   /** The command of a rank. */
   static List<String> command(List<String> options, Class<?> main, String... arguments) {
+    List<String> words = new ArrayList<>(List.of(main.getName()));
+    words.addAll(List.of(arguments));
+    return command(options, words.toArray(String[]::new));
+  }
+
+  /**
+   * The command of a rank.
+   *
+   * @param words the main class and its arguments
+   */
+  static List<String> command(List<String> options, String... words) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(List.of("-cp", System.getProperty("java.class.path")));
@@ -105,8 +116,7 @@ final class Ranks {
       command.add("-XX:TieredStopAtLevel=1"); // most jobs are too short for C2
     }
     command.addAll(options);
-    command.add(main.getName());
-    command.addAll(List.of(arguments));
+    command.addAll(List.of(words));
     return command;
   }
 

@@ -115,6 +115,22 @@ final class TcpContracts {
     }
   }
 
+  /** On several nodes. */
+  static class TwoLevelReducer extends ReducerContract {
+    @Override
+    protected RankRunner runner() {
+      return new ProcessRunner("two-level");
+    }
+  }
+
+  /** On several nodes. */
+  static class TwoLevelCollectives extends CollectivesContract {
+    @Override
+    protected RankRunner runner() {
+      return new ProcessRunner("two-level");
+    }
+  }
+
   /** Random calls: sums in memory that the ranks share, all else by messages. */
   static class Soak extends SoakContract {
     private static final int SECONDS = 6;

@@ -1,49 +1,143 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
+import org.gradientsync.test.contract.RankTests;
+import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
 
-/** Tests a job on two nodes that are made of this machine by namespaces. */
+/** Tests jobs on two nodes that are made of this machine by namespaces. */
 @Tag("nodes")
 class TwoNodesIT {
   private static final Path NODE =
       Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi/node.sh")
           .toAbsolutePath();
+  private static final List<String> NICE = List.of("nice", "-n", "5");
+  private static final String LOST = "rank 1 \\(host=node1, process=\\d+\\)";
+
+  @TempDir Path folder;
+
+  /**
+   * Runs a class on two nodes.
+   *
+   * @param first the number of ranks on the first node
+   * @return how each node has ended
+   */
+  private static List<Ranks.Result> run(
+      int first, int size, List<String> below, List<String> options, String... words)
+      throws IOException, InterruptedException {
+    Ranks ranks = Ranks.prepare();
+    StringBuilder[] commands = {new StringBuilder(), new StringBuilder()};
+    for (int rank = 0; rank < size; rank++) {
+      StringBuilder command = commands[rank < first ? 0 : 1].append("env");
+      ranks
+          .variables(rank, size)
+          .forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
+      List<String> all = new ArrayList<>(below);
+      all.addAll(Ranks.command(options, words));
+      all.forEach(word -> command.append(" '" + word + "'"));
+      command.append(" & ");
+    }
+    for (int node = 0; node < commands.length; node++) {
+      String command = commands[node] + "wait";
+      ranks.start(Map.of(), List.of("sh", NODE.toString(), "node" + node, command));
+    }
+    return ranks.await();
+  }
+
+  private static List<Ranks.Result> lose(String manner, String... options) throws Exception {
+    return run(1, 3, List.of(), List.of(options), Programs.class.getName(), manner);
+  }
+
+  private static void requireMatch(Ranks.Result node, String expression) {
+    assertTrue(
+        Pattern.compile(expression).matcher(node.output()).find(),
+        () -> "no '" + expression + "' in the output:\n" + node.output());
+  }
 
   /** Nobody gives local ranks: who shares memory is found out, and the log says what that means. */
   @Test
   void ranksOfTwoNodesAverage() throws Exception {
-    Ranks ranks = Ranks.prepare();
-    String[] commands = new String[2];
-    for (int node = 0; node < 2; node++) {
-      StringBuilder command = new StringBuilder();
-      for (int rank : new int[] {2 * node, 2 * node + 1}) {
-        Map<String, String> variables = ranks.variables(rank, 4);
-        command.append("env");
-        variables.forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
-        List<String> java = Ranks.command(List.of(), Programs.class, "average-much");
-        java.forEach(word -> command.append(" '" + word + "'"));
-        command.append(" & ");
-      }
-      commands[node] = command + "wait";
-    }
-    for (int node = 0; node < 2; node++) {
-      ranks.start(Map.of(), List.of("sh", NODE.toString(), "node" + node, commands[node]));
-    }
-    List<Ranks.Result> nodes = ranks.await();
+    List<Ranks.Result> nodes =
+        run(2, 4, List.of(), List.of(), Programs.class.getName(), "average-much");
+    nodes
+        .get(0)
+        .expect(
+            "4 ranks (tcp) on 2 nodes, host memory, reducer two-level, sockets between nodes: ");
     for (int rank = 0; rank < 4; rank++) {
       Ranks.Result node = nodes.get(rank / 2);
       assertEquals(0, node.exitCode(), node.output());
-      if (rank == 0) {
-        node.expect(
-            "4 ranks (tcp) on 2 nodes, host memory, reducer two-level, sockets between nodes: ");
-      }
       node.expect("rank " + rank + " of 4, local " + rank % 2 + " of 2: two-level, average 1.5");
+    }
+  }
+
+  @TestFactory
+  List<DynamicTest> contractsHold() throws Exception {
+    List<Ranks.Result> nodes =
+        run(
+            1,
+            3,
+            NICE,
+            List.of(),
+            RankTests.class.getName(),
+            folder.toString(),
+            TcpContracts.TwoLevelReducer.class.getName(),
+            TcpContracts.TwoLevelCollectives.class.getName());
+    return RankTests.report(folder, 3, "" + nodes);
+  }
+
+  @Test
+  void aKilledRankIsNamedOnBothNodes() throws Exception {
+    for (Ranks.Result node : lose("kill")) {
+      requireMatch(node, LOST + " has died");
+    }
+  }
+
+  @Test
+  void anExceptionIsNamedOnTheOtherNode() throws Exception {
+    List<Ranks.Result> nodes = lose("throw");
+    requireMatch(nodes.get(0), LOST + ".*IllegalStateException: the data ran out");
+    requireMatch(nodes.get(1), "rank 1 ends the job");
+  }
+
+  @Test
+  void aRankThatDoesNotComeSaysWhereItIs() throws Exception {
+    List<Ranks.Result> nodes = lose("late", "-Dgradientsync.reports=" + folder);
+    String text = nodes.get(0).output() + nodes.get(1).output();
+    assertEquals(2, text.split("what each of 3 ranks was doing:", -1).length, text);
+    Ranks.Result all = new Ranks.Result(0, text);
+    requireMatch(all, "timed out: .*" + LOST);
+    requireMatch(all, "\n  rank 0 \\(host=node0, .*waits for rank 1 since ");
+    requireMatch(all, "\n  " + LOST + " has made no call, .*Programs.late");
+    requireMatch(all, "\n  rank 2 \\(host=node1, .*waits for rank 1 since ");
+  }
+
+  /** Both ranks have the same process id, so neither can find the other's files by it. */
+  @Test
+  void ranksInPidNamespacesOfTheirOwnShareTheMemoryOfTheNode() throws Exception {
+    List<String> below =
+        List.of(
+            "unshare",
+            "--map-root-user",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "--kill-child");
+    List<Ranks.Result> job = Ranks.run(below, 2, List.of(), Programs.class, "average");
+    for (Ranks.Result rank : job) {
+      assertEquals(0, rank.exitCode(), rank.output());
+      rank.expect(" of 2: shared, average 0.5");
     }
   }
 }
