@@ -122,7 +122,7 @@ class ElasticIT {
   /** Waits for the end of all, and returns the ranks' numbers of each step, from the results. */
   private Map<Long, Integer> finish() throws Exception {
     for (Process process : ranks.keySet()) {
-      assertTrue(process.waitFor(2, TimeUnit.MINUTES), this::logs);
+      assertTrue(process.waitFor(2 + LOSSES / 10, TimeUnit.MINUTES), this::logs);
     }
     List<List<String>> results = new ArrayList<>();
     try (Stream<Path> files = Files.list(folder)) {
