@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.test.contract.RankJvm;
 import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
@@ -90,7 +91,7 @@ class ContractsIT {
       List<String> options = new ArrayList<>(jvmOptions);
       if (ranks == 2) {
         // Only optimized code with a core per rank may show wrong orders of memory accesses.
-        options.add(Mpirun.OPTIMIZED);
+        options.add(RankJvm.OPTIMIZED);
       }
       nodes.add(RankJob.run(folder, ranks, SECONDS, Map.of(), options, List.of(contracts)));
     }

@@ -13,15 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import org.gradientsync.test.contract.RankJvm;
 import org.junit.jupiter.api.Assumptions;
 
 /** Runs Java programs from the test class path under the real mpirun. */
 final class Mpirun {
   /** The time after which a job counts as hanging, unless it is known to take longer. */
   static final long SECONDS = 240;
-
-  /** Makes the JVM compile a job's code as in long runs. */
-  static final String OPTIMIZED = "-XX:TieredStopAtLevel=4";
 
   /** The exit code and the output of a job. */
   record Result(int exitCode, String output) {
@@ -183,34 +181,15 @@ final class Mpirun {
   }
 
   static List<String> java(List<String> options, Class<?> main, String... arguments) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    command.addAll(jvmOptions(options)); // these may have another class path, which then counts
-    command.add(main.getName());
-    command.addAll(List.of(arguments));
-    return command;
-  }
-
-  private static List<String> jvmOptions(List<String> given) {
-    List<String> options = new ArrayList<>();
-    if (given.stream().noneMatch(o -> o.startsWith("-Djava.library.path"))) {
-      options.add("-Djava.library.path=" + System.getProperty("java.library.path"));
-    }
+    List<String> all = new ArrayList<>();
+    all.add("-Djava.library.path=" + System.getProperty("java.library.path"));
     if (Runtime.version().feature() >= 24) {
-      options.add("--enable-native-access=ALL-UNNAMED");
+      all.add("--enable-native-access=ALL-UNNAMED");
     }
-    if (given.stream().noneMatch(o -> o.startsWith("-Dgradientsync.reports"))) {
-      options.add("-Dgradientsync.reports=off");
-    }
-    options.add("-XX:+UseSerialGC"); // several JVMs share few cores
-    // A rank starts with a tenth less CPU time; other tests let the verifier see the same classes.
-    options.addAll(List.of("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"));
-    if (given.stream().noneMatch(OPTIMIZED::equals)) {
-      options.add("-XX:TieredStopAtLevel=1"); // most jobs are too short for C2
-    }
-    options.addAll(given);
-    return options;
+    all.addAll(options); // these may have another class path, which then counts
+    List<String> words = new ArrayList<>(List.of(main.getName()));
+    words.addAll(List.of(arguments));
+    return RankJvm.command(all, words.toArray(String[]::new));
   }
 
   static Result execute(List<String> command, Map<String, String> environment, long seconds)

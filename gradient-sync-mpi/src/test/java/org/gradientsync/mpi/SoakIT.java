@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.gradientsync.test.contract.RankJvm;
 import org.junit.jupiter.api.DynamicNode;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
@@ -43,7 +44,7 @@ class SoakIT {
             List.of("-Xms192m", "-Xmx192m", "-XX:+AlwaysPreTouch", "-XX:MaxDirectMemorySize=1g"));
     boolean isLong = Long.getLong("soak.seconds") != null;
     if (isLong) {
-      options.add(Mpirun.OPTIMIZED); // otherwise compiling would take most of the time
+      options.add(RankJvm.OPTIMIZED); // otherwise compiling would take most of the time
     }
     for (String property : PROPERTIES) {
       String value = System.getProperty(property);

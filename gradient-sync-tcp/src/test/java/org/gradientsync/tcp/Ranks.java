@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.gradientsync.test.contract.RankJvm;
 
 /** Starts a Java program as the ranks of a job, each with its variables. */
 final class Ranks {
@@ -94,30 +95,7 @@ final class Ranks {
   static List<String> command(List<String> options, Class<?> main, String... arguments) {
     List<String> words = new ArrayList<>(List.of(main.getName()));
     words.addAll(List.of(arguments));
-    return command(options, words.toArray(String[]::new));
-  }
-
-  /**
-   * The command of a rank.
-   *
-   * @param words the main class and its arguments
-   */
-  static List<String> command(List<String> options, String... words) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    if (options.stream().noneMatch(o -> o.startsWith("-Dgradientsync.reports"))) {
-      command.add("-Dgradientsync.reports=off");
-    }
-    command.add("-XX:+UseSerialGC"); // several JVMs share few cores
-    // A rank starts with a tenth less CPU time; other tests let the verifier see the same classes.
-    command.addAll(List.of("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"));
-    if (options.stream().noneMatch(o -> o.startsWith("-XX:TieredStopAtLevel"))) {
-      command.add("-XX:TieredStopAtLevel=1"); // most jobs are too short for C2
-    }
-    command.addAll(options);
-    command.addAll(List.of(words));
-    return command;
+    return RankJvm.command(options, words.toArray(String[]::new));
   }
 
   /** Starts any command. */

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.gradientsync.test.contract.RankJvm;
 import org.gradientsync.test.contract.RankTests;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Tag;
@@ -44,7 +45,7 @@ class TwoNodesIT {
           .variables(rank, size)
           .forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
       List<String> all = new ArrayList<>(below);
-      all.addAll(Ranks.command(options, words));
+      all.addAll(RankJvm.command(options, words));
       all.forEach(word -> command.append(" '" + word + "'"));
       command.append(" & ");
     }
