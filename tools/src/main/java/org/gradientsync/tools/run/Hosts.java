@@ -5,22 +5,53 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.gradientsync.tools.program.ToolException;
 
-/** Hosts, each with how many ranks it can have, as in {@code a:2,b:2}. */
+/** Hosts, each with how many ranks it can have, as in {@code a:2,b:2} or {@code [::1]:2}. */
 record Hosts(Map<String, Integer> slots) {
+  private static final String USER = "(?:[^:@\\s]+@)?";
+  private static final String IPV6 = "[\\da-fA-F:.]*:[\\da-fA-F:.]*:[\\da-fA-F:.]*(?:%[\\w.-]+)?";
+  private static final Pattern HOST =
+      Pattern.compile("(" + USER + "(?:\\[" + IPV6 + "]|[^:\\s]+))(?::([1-9]\\d{0,4}))?");
+
   static Hosts parse(String text) {
     Map<String, Integer> slots = new LinkedHashMap<>();
     for (String host : text.split(",", -1)) {
-      if (!host.matches("[^:\\s]+(:[1-9]\\d{0,4})?")) {
+      if (host.matches(USER + IPV6)) {
+        throw ToolException.badUse(
+            "--hosts takes IPv6 addresses in brackets, as in [::1]:2: --hosts %s", text);
+      }
+      Matcher parts = HOST.matcher(host);
+      if (!parts.matches()) {
         throw ToolException.badUse(
             "--hosts takes host names, each with its number of ranks, as in a:2,b:2: --hosts %s",
             text);
       }
-      String[] parts = host.split(":");
-      slots.merge(parts[0], parts.length == 1 ? 1 : Integer.parseInt(parts[1]), Integer::sum);
+      int count = parts.group(2) == null ? 1 : Integer.parseInt(parts.group(2));
+      slots.merge(parts.group(1), count, Integer::sum);
     }
     return new Hosts(slots);
+  }
+
+  /** Returns a host as ssh takes it, which knows no brackets. */
+  static String forSsh(String host) {
+    return host.replaceFirst("\\[(" + IPV6 + ")]$", "$1");
+  }
+
+  /** MPI's launchers take a colon for the end of a name. */
+  void requireNames() {
+    slots.keySet().stream()
+        .filter(host -> !forSsh(host).equals(host))
+        .findFirst()
+        .ifPresent(
+            host -> {
+              throw ToolException.badUse(
+                  "MPI's launchers take no IPv6 addresses: --hosts %s; give host names, or"
+                      + " --launcher tcp",
+                  host);
+            });
   }
 
   /** Returns how many ranks all hosts can have. */

@@ -184,7 +184,7 @@ final class RanksOverSsh implements Job {
           "no host, or no connection to it any more: host="
               + node.host
               + ", exit code of ssh=255; try: ssh "
-              + node.host
+              + Hosts.forSsh(node.host)
               + " true");
     }
     return code;
@@ -218,7 +218,7 @@ final class RanksOverSsh implements Job {
     if (elastic) {
       remote.addAll(List.of("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"));
     }
-    remote.addAll(List.of(host, "cd " + quoted(folder) + " && exec " + line));
+    remote.addAll(List.of(Hosts.forSsh(host), "cd " + quoted(folder) + " && exec " + line));
     Process ssh = Sessions.of(remote).start();
     Node node = new Node(host, first, count, joins, ssh, new AtomicBoolean());
     nodes.add(node);

@@ -416,6 +416,9 @@ public final class RunCommand extends Program {
       return LaunchPlan.threads(request, machine, OWN_CLASS_PATH);
     }
     MpiInstallation mpi = search.find(launcher);
+    if (request.hosts() != null) {
+      request.hosts().requireNames();
+    }
     Optional<Path> bindings =
         JavaBindings.folder(
             mpi, request.program(), request.jvmOptions(), machine.variable("LD_LIBRARY_PATH"));

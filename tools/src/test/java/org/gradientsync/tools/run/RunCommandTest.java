@@ -198,6 +198,27 @@ class RunCommandTest {
   }
 
   @Test
+  void hostsMayBeIpv6Addresses() throws IOException {
+    Hosts hosts = Hosts.parse("[::1],me@[fe80::1%eth0]:2,node[1-3]:3");
+    assertEquals(Map.of("[::1]", 1, "me@[fe80::1%eth0]", 2, "node[1-3]", 3), hosts.slots());
+    assertEquals(
+        List.of("::1", "me@fe80::1%eth0", "node[1-3]"),
+        hosts.slots().keySet().stream().map(Hosts::forSsh).toList());
+    String[] over = {"--launcher", "tcp", "--hosts"};
+    for (String bare : List.of("::1", "a,me@fe80::1%eth0", "fe80::1:2", "::ffff:10.0.0.1")) {
+      says(2, "--hosts takes IPv6 addresses in brackets, as in [::1]:2: ", "--hosts", bare);
+    }
+    for (String bad : List.of("[::1", "[::1]2", "[::1]:0", "[::g]:2:", "[a:b]:2")) {
+      says(2, "--hosts takes host names, each with its number", over[0], over[1], over[2], bad);
+    }
+    launcher("bin/ssh", "");
+    dry(0, over[0], over[1], over[2], "[::1]:2");
+    assertTrue(out.contains("\n  '[::1]:2'   # ") || out.contains("\n  [::1]:2   # "), out);
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    says(2, "MPI's launchers take no IPv6 addresses: --hosts [::1]; give", "--hosts", "[::1]:2");
+  }
+
+  @Test
   void launchersThatCannotBeAreNamed() throws IOException {
     says(
         3,
