@@ -27,14 +27,16 @@ import picocli.CommandLine.Spec;
       ""
     },
     exitCodeList = {
-      "0:All ranks ended well.",
+      "0:All ranks ended well; with --min-np, the last one did.",
       "2:The command line asks for something that cannot be.",
       "3:The job cannot run on this machine.",
-      "75:A rank was lost, as the others noticed.",
+      "75:A rank was lost, as the others noticed; with --min-np, too few were left for --wait"
+          + " seconds.",
       "128+N:A rank was ended by signal N.",
       "130, 143:Ctrl-C, or SIGTERM to this command, and ranks that did not end well then; the job is"
           + " not started again.",
-      "other:That of the rank that failed first, if the launcher says it."
+      "other:That of the rank that failed first, if the launcher says it; with --min-np, that of the"
+          + " last one. 255 is ssh's."
     })
 public final class RunCommand extends Program {
   private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
