@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
  * How a job is started: a command, variables that are added to its environment, and the settings in
@@ -27,6 +28,12 @@ record LaunchPlan(
     boolean prefixed) {
   /** The number of ranks, so that one that finds itself alone does not train alone. */
   static final String RANKS = "GRADIENTSYNC_RUN_RANKS";
+
+  private static final String HIDDEN = "=***";
+  private static final String SECRET = "(?:secret|password|token|key)";
+  private static final Pattern SECRET_NAME = Pattern.compile("(?i).*" + SECRET);
+  private static final Pattern SECRET_PROPERTY =
+      Pattern.compile("(?is)(-D[^=\\s]*" + SECRET + ")=.*");
 
   private static final String LIBRARIES = "LD_LIBRARY_PATH";
   private static final String UCX = "UCX_ERROR_SIGNALS";
@@ -205,11 +212,23 @@ record LaunchPlan(
     StringBuilder text = new StringBuilder("launcher: " + title + "\nsettings:\n");
     settings.forEach(
         s -> text.append("  ").append(s.text()).append("   # ").append(s.reason()).append('\n'));
-    text.append("command:\n ");
+    StringBuilder words = new StringBuilder();
     environment.forEach(
-        (name, value) -> text.append(' ').append(name).append('=').append(quoted(value)));
-    command.forEach(word -> text.append(' ').append(word.isEmpty() ? "''" : quoted(word)));
-    return text.toString();
+        (name, value) ->
+            words
+                .append(' ')
+                .append(SECRET_NAME.matcher(name).matches() ? name + HIDDEN : shown(name, value)));
+    command.forEach(word -> words.append(' ').append(word.isEmpty() ? "''" : shown("", word)));
+    if (words.indexOf(HIDDEN) >= 0) {
+      text.append("  ***   # a secret of -x, -D or a variable; put it in to use the command\n");
+    }
+    return text.append("command:\n ").append(words).toString();
+  }
+
+  /** Returns a word for the shell, with a name before it, and no secret of a property in it. */
+  private static String shown(String name, String word) {
+    String text = SECRET_PROPERTY.matcher(word).replaceFirst("$1" + HIDDEN);
+    return (name.isEmpty() ? "" : name + "=") + quoted(text);
   }
 
   /** Quotes a word for the shell. */

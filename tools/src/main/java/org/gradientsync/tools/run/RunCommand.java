@@ -212,12 +212,7 @@ public final class RunCommand extends Program {
     }
     LaunchPlan plan =
         overTcp ? LaunchPlan.overTcp(request, machine) : plan(request, machine, search);
-    for (String variable : variables) {
-      if (variable.contains("=")) {
-        String[] parts = variable.split("=", 2);
-        plan.environment().put(parts[0], parts[1]);
-      }
-    }
+    plan.environment().putAll(new RankVariables(variables).values());
     if (dryRun) {
       print("%s", plan.text());
       return 0;
@@ -246,7 +241,8 @@ public final class RunCommand extends Program {
     Map<String, String> all = new HashMap<>(machine.environment());
     all.keySet().retainAll(request.forwarded());
     all.putAll(plan.environment());
-    String secret = machine.variable(RanksAsProcesses.SECRET);
+    all.remove(RanksAsProcesses.SECRET);
+    String secret = new RankVariables(variables).secret(environment);
     if (!secret.isBlank()) {
       all.put(RanksAsProcesses.SECRET, secret);
     }
@@ -340,7 +336,7 @@ public final class RunCommand extends Program {
     if (port < 1 || port >= 1 << 16) {
       throw ToolException.badUse("--master takes a port from 1 to 65535: --master %s", master);
     }
-    if (nodes > 1 && environment.getOrDefault(RanksAsProcesses.SECRET, "").isBlank()) {
+    if (nodes > 1 && new RankVariables(variables).secret(environment).isBlank()) {
       throw ToolException.badUse(
           "several nodes need a secret: set the environment variable GRADIENTSYNC_SECRET to the"
               + " same long random text on each");
@@ -408,7 +404,7 @@ public final class RunCommand extends Program {
         hostFile,
         oversubscribe,
         prefix && !threads && !isOwn(), // of those only rank 0 prints
-        variables.stream().map(variable -> variable.split("=", 2)[0]).toList(),
+        new RankVariables(variables).names(),
         files(),
         options(machine));
   }

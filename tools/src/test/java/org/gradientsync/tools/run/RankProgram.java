@@ -75,6 +75,8 @@ public final class RankProgram {
     System.out.println(" of " + sync.size() + " averages " + average[0]);
     System.out.println("says " + sync.launcher() + " on " + cpus() + " CPUs, " + variables());
     System.out.println("runs on " + HostName.get());
+    String secret = System.getenv().getOrDefault("GRADIENTSYNC_SECRET", "");
+    System.out.println("has a secret of " + secret.length() + " characters");
     System.err.println("complains: " + String.join(" ", args));
     if (args[0].equals("mislead")) {
       System.err.println("srun: error: node1: task 1: Exited with exit code 9");

@@ -1,6 +1,7 @@
 package org.gradientsync.tools.run;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -66,6 +67,22 @@ class RunCommandTest {
     assertTrue(out.contains(" A='b c' " + folder.resolve("bin/mpirun") + " -np 2 "), out);
     assertTrue(out.contains(" -Xmx1g -Done -Done.more=1 -Dtwo=2 -cp "), out);
     assertTrue(out.strip().endsWith(MAIN + " -x --dry-run"), out);
+  }
+
+  @Test
+  void secretsAreNotShown() throws IOException {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    String[] secrets = {"-x", "GRADIENTSYNC_SECRET=s3 cret", "-Dgradientsync.tcp.secret=s3 cret"};
+    for (String name : List.of("mpirun", "tcp")) {
+      dry(0, secrets[0], secrets[1], secrets[2], "-x", "OTHER=seen", "--launcher", name);
+      assertFalse(out.contains("s3"), out);
+      assertTrue(out.contains(" GRADIENTSYNC_SECRET=*** OTHER=seen "), out);
+      assertTrue(out.contains(" '-Dgradientsync.tcp.secret=***' -cp "), out);
+      assertTrue(out.contains("\n  ***   # a secret of -x, -D or a variable; put it in "), out);
+    }
+    dry(0, "--nnodes=2", "--master=a:1", secrets[0], secrets[1]);
+    dry(0, "-x", "OTHER=seen");
+    assertFalse(out.contains("***"), out);
   }
 
   @Test

@@ -253,6 +253,7 @@ class RunIT {
   void overSsh() throws Exception {
     List<String> options = new ArrayList<>(OVER_SSH);
     options.addAll(List.of("--restarts=3", "-x", "OF_THE_USER=is here"));
+    options.addAll(List.of("-x", "GRADIENTSYNC_SECRET=of -x")); // it says more than the environment
     Process process = start(belowSsh(), options, "fail");
     String text = end(process);
     assertEquals(7, process.exitValue(), text);
@@ -264,6 +265,7 @@ class RunIT {
       assertTrue(out.contains(prefix + "rank " + rank + " of 2 averages 0.5"), text);
       String cpus = " on " + RankProgram.cpus() + " CPUs, [null] [is here]";
       assertTrue(out.contains(prefix + "says tcp" + cpus), text);
+      assertTrue(out.contains(prefix + "has a secret of 5 characters"), text);
       assertTrue(errors().contains(prefix + "complains: fail\n"), text);
     }
     assertTrue(!errors().contains("attempt"), text);
