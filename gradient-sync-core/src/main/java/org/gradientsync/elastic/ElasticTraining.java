@@ -13,6 +13,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
@@ -326,6 +327,7 @@ public final class ElasticTraining implements AutoCloseable {
       } else if (Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
         admit();
       } else if (all[0] == GIVES_UP) {
+        WaitingFile.giveUp();
         throw new TooFewException(
             "too few ranks are left: ranks="
                 + sync.size()

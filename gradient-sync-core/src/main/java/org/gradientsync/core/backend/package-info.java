@@ -17,8 +17,9 @@
  * process, {@link org.gradientsync.core.backend.RankPlace}, {@link
  * org.gradientsync.core.backend.NodeIdentity} and {@link org.gradientsync.core.backend.Processes}
  * find out who shares a node and who has died, {@link org.gradientsync.core.backend.WaitClock}
- * measures a wait without the time in which this process was stopped, and {@link
- * org.gradientsync.core.backend.Signals} handles signals.
+ * measures a wait without the time in which this process was stopped, {@link
+ * org.gradientsync.core.backend.Signals} handles signals, and {@link
+ * org.gradientsync.core.backend.WaitingFile} tells a launcher that all ranks give up.
  *
  * <p>For native libraries: {@link org.gradientsync.core.backend.NativeClasses} and {@link
  * org.gradientsync.core.backend.LoaderMessage} explain why one does not load, {@link

@@ -21,6 +21,7 @@ import java.util.function.IntFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.gradientsync.core.backend.TemporaryFiles;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.tools.program.Program;
 import org.gradientsync.tools.program.Scratch;
 
@@ -34,7 +35,6 @@ final class RanksAsProcesses implements Job {
   static final String SECRET = "GRADIENTSYNC_SECRET";
 
   private static final String JOIN = "GRADIENTSYNC_JOIN";
-  private static final String WAITING = "GRADIENTSYNC_WAITING";
 
   /** What mpirun and srun say to this process, which they may have started on each node. */
   private static final Pattern OF_MPI = Pattern.compile("OMPI_COMM_WORLD_|PMIX?_");
@@ -64,11 +64,16 @@ final class RanksAsProcesses implements Job {
    * A process that runs.
    *
    * @param joins a job that has begun
-   * @param waiting a file that the rank deletes when it begins to take part
+   * @param waiting an empty file that the rank deletes when it begins to take part, and writes when
+   *     too few ranks have waited for others for as long as they may
    */
   private record Started(int local, long nanos, boolean joins, Path waiting) {
     boolean takesPart() {
-      return !Files.exists(waiting);
+      return !Files.exists(waiting) || hasGivenUp();
+    }
+
+    boolean hasGivenUp() {
+      return waiting.toFile().length() > 0;
     }
   }
 
@@ -196,8 +201,12 @@ final class RanksAsProcesses implements Job {
             name + " has ended before all ranks had begun (exit code " + code + "); the job ends");
         return code;
       }
-      if (hasBegun && !othersTakePart && share.size() == share.count()) {
+      boolean nobodyIsLeft = share.size() == share.count() || rank.hasGivenUp();
+      if (hasBegun && !othersTakePart && nobodyIsLeft) {
         return result; // those that wait would join nobody
+      }
+      if (rank.hasGivenUp()) {
+        continue; // as all others do, on all nodes
       }
       boolean hasMetNobody = code == ExitCode.RANK_LOST && rank.joins() && !rank.takesPart();
       if (hasBegun && !othersTakePart && hasMetNobody) {
@@ -240,7 +249,7 @@ final class RanksAsProcesses implements Job {
     if (share.elastic()) {
       waiting = waitingFile();
       waiting.toFile().deleteOnExit();
-      environment.put(WAITING, waiting.toString());
+      environment.put(WaitingFile.VARIABLE, waiting.toString());
     }
     Process process = builder.start();
     started.put(process, new Started(local, System.nanoTime(), joins, waiting));

@@ -21,13 +21,20 @@ public final class RankProgram {
    * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
    *     {@code save}: these also take a while to end, {@code save-long}: rank 0 a long one, {@code
    *     stop}: all train until they are to stop, {@code mislead}: all say what launchers say, and
-   *     fail
+   *     fail, {@code elastic}: see {@link ElasticRank}, where a rank that joins fails
    */
   public static void main(String[] args) throws Exception {
+    if (System.getenv("GRADIENTSYNC_JOIN") != null) {
+      Runtime.getRuntime().halt(FAILED);
+    }
     GradientSync sync = GradientSync.create();
     if (sync.launcher().equals("tcp")
         && System.getenv().getOrDefault("GRADIENTSYNC_SECRET", "").isBlank()) {
       throw new IllegalStateException("no secret");
+    }
+    if (args[0].startsWith("elastic")) {
+      ElasticRank.train(sync, args[0]);
+      return;
     }
     run(sync, args);
     if (args[0].equals("fail") && sync.rank() == 1) {

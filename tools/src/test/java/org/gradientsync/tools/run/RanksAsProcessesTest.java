@@ -100,4 +100,20 @@ class RanksAsProcessesTest {
     assertTrue(has("joins"));
     assertFalse(has("again"));
   }
+
+  @Test
+  void ranksThatHaveGivenUpAreNotStartedAgain() throws Exception {
+    String script =
+        "case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) begin; wait_for lost; echo too few >$GRADIENTSYNC_WAITING; exit 75 ;;"
+            + " 1) begin; wait_for lost; echo too few >$GRADIENTSYNC_WAITING; sleep 0.5;"
+            + " touch ended; exit 75 ;;"
+            + " 2) begin; kill -9 $$ ;;"
+            + " 2true) touch lost; wait_for nothing; touch waited ;;"
+            + " *true) touch again ;;"
+            + " esac";
+    assertEquals(75, run(4, 0, 3, script)); // the first of two nodes
+    assertTrue(has("ended"));
+    assertFalse(has("again") || has("waited"));
+  }
 }
