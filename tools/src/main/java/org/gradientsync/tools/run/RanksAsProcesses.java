@@ -45,6 +45,10 @@ final class RanksAsProcesses implements Job {
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
+
+  /** Why ranks are not started again. */
+  static final String NO_MASTER = ": nobody can join without a rank on the first host";
+
   static final Redirect NO_INPUT = Redirect.from(new File("/dev/null"));
 
   /**
@@ -83,6 +87,7 @@ final class RanksAsProcesses implements Job {
   private final IntFunction<String> tag;
   private final Redirect input;
   private volatile boolean ending;
+  private volatile boolean joinable = true;
   private volatile Process watch;
   private final Map<Process, Started> started = new ConcurrentHashMap<>();
   private final List<LineCopy> outputs = new CopyOnWriteArrayList<>();
@@ -212,7 +217,14 @@ final class RanksAsProcesses implements Job {
       if (hasBegun && !othersTakePart && hasMetNobody) {
         continue; // the ranks of the other nodes have ended, too
       }
-      if (isLost) {
+      if (isLost && hasBegun && !joinable) {
+        System.err.println(
+            name
+                + " was lost ("
+                + ExitCode.meaning(code)
+                + "); it is not started again"
+                + NO_MASTER);
+      } else if (isLost) {
         System.err.println(
             name
                 + " was lost ("
@@ -229,6 +241,11 @@ final class RanksAsProcesses implements Job {
       }
     }
     return result;
+  }
+
+  /** No rank is left on the first host, where ranks join. */
+  void letNobodyJoin() {
+    joinable = false;
   }
 
   private Process start(int local, boolean joins) throws IOException {

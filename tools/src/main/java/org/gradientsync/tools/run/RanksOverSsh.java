@@ -127,6 +127,9 @@ final class RanksOverSsh implements Job {
     for (int running = hosts.size(); running > 0; running--) {
       Node node = ended.take();
       int code = codeOf(node);
+      if (node == nodes.get(0)) {
+        forward(RemoteNode.NOBODY_JOINS);
+      }
       if (!node.started.get() && !node.joins) {
         return code; // it has never been there
       }
@@ -163,8 +166,8 @@ final class RanksOverSsh implements Job {
       say(what + ", and no other host runs ranks");
       return false;
     }
-    if (lost.host.equals(hosts.keySet().iterator().next())) {
-      say(what + "; its ranks are not started again, because ranks join at the first host");
+    if (!nodes.get(0).ssh.isAlive()) {
+      say(what + "; its ranks are not started again" + RanksAsProcesses.NO_MASTER);
       return false;
     }
     say(what + "; its ranks are started on " + next + " to join the others");

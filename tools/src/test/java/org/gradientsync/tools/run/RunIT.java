@@ -34,6 +34,7 @@ class RunIT {
 
   @TempDir Path folder;
   private boolean appends;
+  private int ranks = 2;
 
   @Test
   void openMpi() throws Exception {
@@ -269,6 +270,31 @@ class RunIT {
       assertTrue(errors().contains(prefix + "complains: fail\n"), text);
     }
     assertTrue(!errors().contains("attempt"), text);
+  }
+
+  /** All end with the code of a lost rank, and nobody waits once more. */
+  @Test
+  void tooFewRanksOfSeveralHostsWaitOnce() throws Exception {
+    List<String> options = new ArrayList<>(OVER_SSH);
+    options.addAll(List.of("--min-np=2", "--wait=2"));
+    Process process = start(belowSsh(), options, "elastic-too-few");
+    String text = end(process);
+    assertEquals(RankLostException.EXIT_CODE, process.exitValue(), text);
+    assertTrue(errors().contains("gradient-sync: rank 1 was lost (exit code 137"), text);
+    assertFalse(errors().contains("gradient-sync: rank 0 was lost"), text);
+  }
+
+  @Test
+  void nobodyIsStartedToJoinAfterTheFirstHostWasLost() throws Exception {
+    ranks = 3;
+    List<String> options = List.of("--min-np=1", "--wait=2", "--hosts=127.0.0.1,127.0.0.2:2");
+    Process process = start(belowSsh(), options, "elastic-first-host");
+    String text = end(process);
+    assertEquals(0, process.exitValue(), text);
+    String why = " not started again: nobody can join without a rank on the first host\n";
+    assertTrue(errors().contains("host 127.0.0.1 was lost; its ranks are" + why), text);
+    assertTrue(errors().contains("rank 2 was lost (exit code 137, signal 9); it is" + why), text);
+    assertTrue(text.contains("[1] has trained with 1\n"), text);
   }
 
   @Test
@@ -523,7 +549,7 @@ class RunIT {
   private Process start(String classPath, List<String> below, List<String> options, String argument)
       throws IOException {
     List<String> command = new ArrayList<>(below);
-    command.addAll(List.of(SCRIPT.toString(), "run", "-np", "2"));
+    command.addAll(List.of(SCRIPT.toString(), "run", "-np", "" + ranks));
     command.addAll(options);
     command.addAll(List.of("-Dgradientsync.reports=off", "-Dgradientsync.device=host"));
     command.addAll(List.of("--class-path", classPath));
