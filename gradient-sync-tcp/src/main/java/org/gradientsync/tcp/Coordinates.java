@@ -214,6 +214,11 @@ record Coordinates(
     return at(rank, size, host, port, localRank, localSize, true);
   }
 
+  /** The same, with another host to connect to. */
+  Coordinates at(String master) {
+    return at(rank, size, master, port, localRank, localSize, joins);
+  }
+
   private Coordinates at(
       int newRank, int ranks, String master, int at, int local, int locals, boolean isJoining) {
     return new Coordinates(

@@ -13,6 +13,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -51,7 +52,7 @@ final class JobStart {
   /** Jobs that have not started, by port: they still say why to ranks that come late. */
   private static final Map<Integer, TcpJob> REFUSING = new ConcurrentHashMap<>();
 
-  private final Coordinates own;
+  private Coordinates own; // at one host after the other, if it joins
   private final Timeouts timeouts;
   private final String settings; // what one that joins sends
   private final Handshake handshake;
@@ -62,20 +63,26 @@ final class JobStart {
   private long limit; // of the wait in nanoseconds
   private long limitInLobby; // while ranks may have to find a loss
   private boolean warned;
+  private List<String> hosts = List.of(); // at which it may join
   private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
   private BooleanSupplier cannotBegin = () -> false; // because a rank was lost meanwhile
 
-  /** The first job of a rank. One that has started lets it in after a step, or never. */
-  static JobStart first(Coordinates own, Settings settings) {
+  /**
+   * The first job of a rank. One that has started lets it in after a step, or never.
+   *
+   * @param hosts at which the ranks may listen for it then, beside the master
+   */
+  static JobStart first(Coordinates own, Settings settings, List<String> hosts) {
     Timeouts usual = settings.timeouts();
     if (!own.joins()) {
       JobStart first = new JobStart(own, usual, "", new Lobby(own, usual), null);
-      first.late = settings.elastic() ? () -> first(own.joining(), settings) : null;
+      first.late = settings.elastic() ? () -> first(own.joining(), settings, hosts) : null;
       return first;
     }
     Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
     JobStart joining =
         new JobStart(own, limits, AgreedSettings.of(settings), new Lobby(own, usual), null);
+    joining.hosts = hosts;
     joining.limitInLobby = joining.limit + MOST_TIMEOUTS * usual.timeoutNanos();
     return joining;
   }
@@ -229,7 +236,15 @@ final class JobStart {
       } catch (UnknownHostException e) {
         requireDescriptors(e);
         pause(MAX_PAUSE_MILLIS, "the master's name has no address: " + own.host());
+        tryNextHost();
       }
+    }
+  }
+
+  /** The host of the first rank of those that are left, which the process cannot know. */
+  private void tryNextHost() {
+    if (!hosts.isEmpty()) {
+      own = own.at(hosts.get((hosts.indexOf(own.host()) + 1) % hosts.size()));
     }
   }
 
@@ -353,6 +368,7 @@ final class JobStart {
       String from = chosen == null ? "" : " from " + chosen.getHostAddress();
       pause(pause, "rank 0 does not take this rank at " + own.master() + from + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
+      tryNextHost();
     }
   }
 

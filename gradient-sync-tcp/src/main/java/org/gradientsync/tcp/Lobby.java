@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -18,9 +19,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Where processes wait that want to join a job that has started: at the address at which rank 0
- * listened at the start. The rank that comes first among those that are left keeps it, if it runs
- * on that machine. Shared by the jobs that follow each other in one process. Any thread may call
- * it.
+ * listened at the start. The rank that comes first among those that are left keeps it, or on
+ * another machine listens at the same port there. Shared by the jobs that follow each other in one
+ * process. Any thread may call it.
  */
 final class Lobby implements Listener.Doorkeeper {
   private static final Logger log = LoggerFactory.getLogger(Lobby.class);
@@ -85,8 +86,12 @@ final class Lobby implements Listener.Doorkeeper {
     open = true;
   }
 
-  /** Lets processes wait, and listens for them. Does nothing on another machine. */
-  void listen() {
+  /**
+   * Lets processes wait, and listens for them.
+   *
+   * @param here this machine's address, for the case that the master is another machine
+   */
+  void listen(InetAddress here) {
     synchronized (this) {
       if (listens) {
         return;
@@ -95,10 +100,10 @@ final class Lobby implements Listener.Doorkeeper {
       open = true;
     }
     try {
-      InetAddress address = InetAddress.getByName(host);
-      if (!Interfaces.isHere(address)) {
-        log.warn("nobody can join the job any more: its address is on another machine: {}", host);
-        return;
+      InetAddress address = addressOfMaster();
+      if (address == null) {
+        log.info("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
+        address = here;
       }
       ServerSocketChannel server = ServerSocketChannel.open();
       try {
@@ -114,6 +119,16 @@ final class Lobby implements Listener.Doorkeeper {
       }
     } catch (IOException e) {
       log.warn("nobody can join the job: cannot listen at {}:{}: {}", host, port, e.getMessage());
+    }
+  }
+
+  /** Returns null if it is another machine, or its name is known no more. */
+  private InetAddress addressOfMaster() throws IOException {
+    try {
+      InetAddress address = InetAddress.getByName(host);
+      return Interfaces.isHere(address) ? address : null;
+    } catch (UnknownHostException e) {
+      return null;
     }
   }
 

@@ -154,7 +154,7 @@ final class TcpJob implements Listener.Doorkeeper {
     if (listener != null && first == 0 && lobby.isAt(own)) {
       lobby.open(); // by this job's listener
     } else {
-      lobby.listen();
+      lobby.listen(members[own.rank()].address().getAddress());
     }
   }
 

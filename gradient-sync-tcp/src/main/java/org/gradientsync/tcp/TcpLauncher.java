@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.core.backend.LauncherVariables;
@@ -105,8 +106,10 @@ public final class TcpLauncher implements Launcher {
   }
 
   private static TcpTransport join(Coordinates own, Settings settings) {
+    String given = LauncherVariables.environment().getOrDefault("GRADIENTSYNC_HOSTS", "");
+    List<String> hosts = given.isEmpty() ? List.of() : List.of(given.split(","));
     try {
-      return new TcpTransport(JobStart.first(own, settings).join());
+      return new TcpTransport(JobStart.first(own, settings, hosts).join());
     } catch (RuntimeException | Error e) {
       synchronized (RANKS) {
         RANKS.remove(own); // the next attempt begins anew

@@ -145,6 +145,34 @@ class JoinTest {
     assertEquals(2, ranks.get(4).size());
   }
 
+  /** The first machine is lost, so the first rank of those that are left listens on its own. */
+  @Test
+  void aProcessFindsTheRanksOnAnotherHost() throws Exception {
+    Map<String, String> given =
+        Map.of(
+            "RANK", "1",
+            "WORLD_SIZE", "2",
+            "MASTER_ADDR", "192.0.2.1", // of no machine
+            "MASTER_PORT", Integer.toString(Ranks.freePort()),
+            "GRADIENTSYNC_SECRET", Ranks.SECRET,
+            "GRADIENTSYNC_JOIN", "true");
+    Settings settings = new Settings(Map.of("elastic", "true"));
+    Coordinates own = Coordinates.of(settings, given);
+    Lobby lobby = new Lobby(own, settings.timeouts());
+    lobby.listen(InetAddress.getLoopbackAddress());
+    try {
+      JobStart joining = JobStart.first(own, settings, List.of("192.0.2.1", "127.0.0.1"));
+      threads.submit(joining::join);
+      long start = System.nanoTime();
+      while (lobby.count(1, AgreedSettings.of(settings)) == 0) {
+        assertTrue(System.nanoTime() - start < TimeUnit.MINUTES.toNanos(1));
+        Thread.sleep(5);
+      }
+    } finally {
+      lobby.close();
+    }
+  }
+
   private static Transport join(Settings settings) {
     return new TcpLauncher().connect(settings);
   }

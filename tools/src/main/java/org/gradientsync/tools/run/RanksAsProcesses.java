@@ -46,9 +46,6 @@ final class RanksAsProcesses implements Job {
   private static final int SECRET_BYTES = 32;
   private static final long REPORT_SECONDS = 10;
 
-  /** Why ranks are not started again. */
-  static final String NO_MASTER = ": nobody can join without a rank on the first host";
-
   static final Redirect NO_INPUT = Redirect.from(new File("/dev/null"));
 
   /**
@@ -87,7 +84,6 @@ final class RanksAsProcesses implements Job {
   private final IntFunction<String> tag;
   private final Redirect input;
   private volatile boolean ending;
-  private volatile boolean joinable = true;
   private volatile Process watch;
   private final Map<Process, Started> started = new ConcurrentHashMap<>();
   private final List<LineCopy> outputs = new CopyOnWriteArrayList<>();
@@ -217,14 +213,7 @@ final class RanksAsProcesses implements Job {
       if (hasBegun && !othersTakePart && hasMetNobody) {
         continue; // the ranks of the other nodes have ended, too
       }
-      if (isLost && hasBegun && !joinable) {
-        System.err.println(
-            name
-                + " was lost ("
-                + ExitCode.meaning(code)
-                + "); it is not started again"
-                + NO_MASTER);
-      } else if (isLost) {
+      if (isLost) {
         System.err.println(
             name
                 + " was lost ("
@@ -241,11 +230,6 @@ final class RanksAsProcesses implements Job {
       }
     }
     return result;
-  }
-
-  /** No rank is left on the first host, where ranks join. */
-  void letNobodyJoin() {
-    joinable = false;
   }
 
   private Process start(int local, boolean joins) throws IOException {

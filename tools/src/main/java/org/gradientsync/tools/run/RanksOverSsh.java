@@ -30,6 +30,9 @@ final class RanksOverSsh implements Job {
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before
   private static final long HOST_PATIENCE_SECONDS = PATIENCE_SECONDS + 5;
 
+  /** Where ranks of an elastic job may be joined, should the first host be lost. */
+  private static final String HOSTS = "GRADIENTSYNC_HOSTS";
+
   /** The exit code of ssh if it cannot connect, or not any more. */
   static final int SSH_FAILED = 255;
 
@@ -73,13 +76,22 @@ final class RanksOverSsh implements Job {
     size = hosts.values().stream().mapToInt(Integer::intValue).sum();
     int port = FIRST_PORT + new SecureRandom().nextInt(PORTS);
     String first = hosts.keySet().iterator().next();
-    String user = first.substring(0, first.lastIndexOf('@') + 1); // is ssh's matter alone
-    this.master = master == null ? first.substring(user.length()) + ":" + port : master;
+    this.master = master == null ? withoutUser(first) + ":" + port : master;
     this.elastic = elastic;
     this.variables = new LinkedHashMap<>(variables);
     this.variables.putIfAbsent(RanksAsProcesses.SECRET, RanksAsProcesses.newSecret());
+    this.variables.put(
+        HOSTS,
+        hosts.keySet().stream()
+            .map(host -> Hosts.forSsh(withoutUser(host)))
+            .collect(Collectors.joining(",")));
     this.plan = plan;
     this.java = java;
+  }
+
+  /** The user is ssh's matter alone. */
+  private static String withoutUser(String host) {
+    return host.substring(host.lastIndexOf('@') + 1);
   }
 
   @Override
@@ -127,9 +139,6 @@ final class RanksOverSsh implements Job {
     for (int running = hosts.size(); running > 0; running--) {
       Node node = ended.take();
       int code = codeOf(node);
-      if (node == nodes.get(0)) {
-        forward(RemoteNode.NOBODY_JOINS);
-      }
       if (!node.started.get() && !node.joins) {
         return code; // it has never been there
       }
@@ -164,10 +173,6 @@ final class RanksOverSsh implements Job {
             .orElse("");
     if (next.isEmpty()) {
       say(what + ", and no other host runs ranks");
-      return false;
-    }
-    if (!nodes.get(0).ssh.isAlive()) {
-      say(what + "; its ranks are not started again" + RanksAsProcesses.NO_MASTER);
       return false;
     }
     say(what + "; its ranks are started on " + next + " to join the others");

@@ -15,15 +15,12 @@ import java.util.Map;
 /**
  * Starts the ranks of one host for a launcher on another one, which writes to the standard input:
  * at first the ranks' variables, the secret among them, so that no list of processes shows them;
- * then the names of signals to pass on, and whether ranks can still join. The end of the input ends
- * the ranks: the launcher, or the connection to it, has ended.
+ * then the names of signals to pass on. The end of the input ends the ranks: the launcher, or the
+ * connection to it, has ended.
  */
 public final class RemoteNode {
   /** The first line of the standard output, for the launcher. */
   static final String STARTED = "gradient-sync: started";
-
-  /** What the launcher writes when nobody can join any more. */
-  static final String NOBODY_JOINS = "nobody joins";
 
   private RemoteNode() {}
 
@@ -44,7 +41,7 @@ public final class RemoteNode {
             args[3],
             Boolean.parseBoolean(args[4]),
             Boolean.parseBoolean(args[5]));
-    RanksAsProcesses ranks =
+    Job ranks =
         new RanksAsProcesses(
             share,
             read(in),
@@ -53,22 +50,20 @@ public final class RemoteNode {
             RanksAsProcesses.NO_INPUT);
     JobRunner runner = new JobRunner();
     System.out.println(STARTED);
-    Thread watch = new Thread(() -> follow(in, runner, ranks), "launcher");
+    Thread watch = new Thread(() -> follow(in, runner), "launcher");
     watch.setDaemon(true);
     watch.start();
     int code = runner.ownCode(runner.run(ranks));
     System.exit(code == RanksOverSsh.SSH_FAILED ? 1 : code);
   }
 
-  private static void follow(BufferedReader in, JobRunner runner, RanksAsProcesses ranks) {
+  private static void follow(BufferedReader in, JobRunner runner) {
     try {
       for (String signal = in.readLine(); signal != null; signal = in.readLine()) {
         if (signal.equals(JobRunner.TERM)) {
           runner.terminate();
         } else if (JobRunner.FORWARDED.contains(signal)) {
           runner.forward(signal);
-        } else if (signal.equals(NOBODY_JOINS)) {
-          ranks.letNobodyJoin();
         }
       }
     } catch (IOException e) {

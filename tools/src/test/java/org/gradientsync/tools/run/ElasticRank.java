@@ -16,7 +16,9 @@ final class ElasticRank implements ElasticLoop {
   private final String what;
   private final int rank;
   private final DeviceBuffer weight;
+  private ElasticTraining itself;
   private GradientSync ranks;
+  private boolean isOfTheStart;
 
   private ElasticRank(GradientSync sync, String what) {
     this.what = what;
@@ -28,7 +30,8 @@ final class ElasticRank implements ElasticLoop {
   static void train(GradientSync sync, String what) {
     ElasticRank loop = new ElasticRank(sync, what);
     try (ElasticTraining training = ElasticTraining.builder(sync, loop).build()) {
-      long end = what.equals("elastic-stop") ? Long.MAX_VALUE : LOSS_AT + 2 * LATER;
+      loop.itself = training;
+      long end = what.equals("elastic-too-few") ? LOSS_AT + 2 * LATER : Long.MAX_VALUE;
       if (training.run(0, end)) {
         System.out.println("has trained with " + training.sync().size());
       } else if (training.haveAllLeft()) {
@@ -53,11 +56,15 @@ final class ElasticRank implements ElasticLoop {
       System.err.println("complains: it trains");
       loseTheFirst();
     }
-    boolean isLater = step == LOSS_AT + LATER && ranks.size() == 2;
-    if (what.equals("elastic-first-host") && rank == 2 && isLater) {
+    isOfTheStart |= step == 0;
+    boolean isLater = what.equals("elastic-first-host") && step >= LOSS_AT + LATER;
+    if (isLater && rank == 2 && isOfTheStart) {
       Runtime.getRuntime().halt(KILLED);
     }
     ranks.average(weight);
+    if (isLater && ranks.size() == 3) { // both have come again
+      itself.leave();
+    }
   }
 
   private void loseTheFirst() {
