@@ -22,8 +22,6 @@ public final class LongWait {
   private int peer;
   private WaitPhase phase;
   private Timeouts timeouts;
-  private long serial;
-  private boolean left;
 
   // For the deadlock detector:
   long number;
@@ -48,8 +46,6 @@ public final class LongWait {
     number = newNumber;
     timeouts = newTimeouts;
     tag = group.arrivals().pairs().tag();
-    left = false;
-    serial++;
     clock.restart();
   }
 
@@ -61,11 +57,6 @@ public final class LongWait {
       suspected = null;
       warned = false;
     }
-  }
-
-  /** Distinguishes this wait from earlier ones of the group. */
-  public long serial() {
-    return serial;
   }
 
   /** The duration in nanoseconds when {@link #look} was last called. */
@@ -92,14 +83,6 @@ public final class LongWait {
 
   public Timeouts timeouts() {
     return timeouts;
-  }
-
-  public boolean hasLeft() {
-    return left;
-  }
-
-  public void setLeft() {
-    left = true;
   }
 
   /** A cycle of waits that this wait may be part of, once; otherwise null. */

@@ -14,8 +14,8 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * How a rank waits for another one: until that rank has done its part, or one of the {@link
- * Watchers} throws.
+ * How a rank waits for another one: until that rank has done its part, or the {@link Watchers}
+ * throw.
  */
 public final class Wait {
   /** Polls before the processor is yielded: the length of a short wait. */
@@ -41,7 +41,7 @@ public final class Wait {
   private final int spins;
   private final LongWait longWait;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
-  private final Watcher[] watchers;
+  private final Watchers watchers;
   private volatile Timeouts timeouts;
   private volatile int waitsFor = -1;
   private volatile long waitsSince;
@@ -61,8 +61,7 @@ public final class Wait {
     long longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
     longWait = new LongWait(group, deadlockDetector);
     watchers =
-        Watchers.of(group, departures, state, deadlockDetector, longNanos, checks)
-            .toArray(Watcher[]::new);
+        new Watchers(group, departures, state, deadlockDetector, checks, longWait, longNanos);
   }
 
   void addCheck(Runnable check) {
@@ -103,6 +102,7 @@ public final class Wait {
     waitsSince = System.nanoTime();
     waitsFor = peer;
     longWait.begin(message, peer, phase, number, timeouts);
+    watchers.begin();
     try {
       awaitLong();
     } finally {
@@ -123,9 +123,7 @@ public final class Wait {
         Thread.yield();
         waited = longWait.look();
       }
-      for (Watcher watcher : watchers) {
-        watcher.look(longWait);
-      }
+      watchers.look();
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
       }

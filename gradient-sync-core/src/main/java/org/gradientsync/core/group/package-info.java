@@ -12,10 +12,9 @@
  * {@link org.gradientsync.core.group.Survivors} on the ranks that are left after a loss, and {@link
  * org.gradientsync.core.group.Exchange} moves small Java buffers.
  *
- * <p>A {@link org.gradientsync.core.group.Wait} polls a message. What it looks at meanwhile is a
- * list of {@link org.gradientsync.core.group.Watcher}s, which {@link
- * org.gradientsync.core.group.Watchers} makes: an interrupt, a rank that has left, a deadlock, a
- * dead process, the deadline, and the warning that somebody is late. {@link
+ * <p>A {@link org.gradientsync.core.group.Wait} polls a message. Meanwhile its {@link
+ * org.gradientsync.core.group.Watchers} look for an interrupt, a rank that has left, a deadlock, a
+ * dead process, the deadline, and somebody to warn of. {@link
  * org.gradientsync.core.group.GroupReport} has the lines for a report.
  *
  * <p>A {@link org.gradientsync.core.group.Job} is what all groups of a process share.
