@@ -108,7 +108,7 @@ public final class LongWait {
   /** This wait, to be sent to other ranks. */
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    call.put(0, group.calls().log().currentBytes(), 0, CallRecord.BYTES);
+    call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
     return new Probe.Wait(rank, awaited(), group.key(), phase, number, tag, id, call);
   }
 }

@@ -11,7 +11,7 @@ import java.util.TreeSet;
 import java.util.function.Supplier;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.ShownEnvironment;
-import org.gradientsync.core.rendezvous.FlightRecorder;
+import org.gradientsync.core.rendezvous.Calls;
 
 /** The report of one rank: what it knows about a job that is stuck. */
 public final class RankReport {
@@ -38,7 +38,7 @@ public final class RankReport {
    * @param caller the thread that made the last call, or null
    */
   public static String summary(
-      String place, String why, String waiting, FlightRecorder calls, Thread caller) {
+      String place, String why, String waiting, Calls calls, Thread caller) {
     StringBuilder line = new StringBuilder(at(place));
     if (!why.isEmpty()) {
       line.append(why).append(": ");

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
@@ -50,14 +49,13 @@ public final class CallMatcher {
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.recordCollective(origin, kind, element, count, null, root);
+    ByteBuffer record = calls.recordCollective(origin, kind, element, count, root);
     meet(rendezvous, record, null);
   }
 
   private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer buffer) {
     long found = notFinite;
     notFinite = -1;
-    writePlace(record, buffer);
     CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
     ByteBuffer own = rendezvous.own(sequence);
@@ -96,7 +94,7 @@ public final class CallMatcher {
     if (same && sameEnqueued && finite) {
       return;
     }
-    calls.log().finished();
+    calls.finished();
     int rank = ranks.rank();
     int size = ranks.size();
     if (same && sameEnqueued) {
@@ -134,14 +132,6 @@ public final class CallMatcher {
       return rendezvous.isComplete();
     } catch (RuntimeException e) {
       throw state.failed(peer, e);
-    }
-  }
-
-  private static void writePlace(ByteBuffer call, AbstractDeviceBuffer buffer) {
-    if (buffer instanceof HostBuffer host) {
-      CallRecord.writePlace(call, host.memoryId(), host.memoryOffset());
-    } else {
-      CallRecord.writePlace(call, CallRecord.NOWHERE, 0);
     }
   }
 

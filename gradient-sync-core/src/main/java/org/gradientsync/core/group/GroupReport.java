@@ -32,8 +32,8 @@ final class GroupReport {
     all.addAll(job.statesOfOthers(group));
     String place = group.ranks().placeOf(group.rank());
     return RankReport.of(
-        RankReport.summary(place, why, waiting.get(), group.calls().log(), group.calls().caller()),
-        group.calls().log().lines(),
+        RankReport.summary(place, why, waiting.get(), group.calls(), group.calls().caller()),
+        group.calls().lines(),
         all);
   }
 
@@ -49,7 +49,7 @@ final class GroupReport {
                 group.rank(),
                 group.size(),
                 waits.isEmpty() ? "waits for nobody" : waits));
-    group.calls().log().lines().forEach(line -> lines.add("  " + line));
+    group.calls().lines().forEach(line -> lines.add("  " + line));
     return lines;
   }
 }

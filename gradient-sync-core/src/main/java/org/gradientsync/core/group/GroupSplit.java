@@ -95,7 +95,7 @@ final class GroupSplit {
     matcher.meet(
         origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);
     long[] all = allGather(own);
-    group.calls().log().finished();
+    group.calls().finished();
     return all;
   }
 

@@ -86,7 +86,7 @@ final class GroupState {
   /** The current call, for the end of an error message. */
   String during() {
     return "in=%s of communicator %s with %s ranks"
-        .formatted(group.calls().log().current(), group.key().context(), group.size());
+        .formatted(group.calls().current(), group.key().context(), group.size());
   }
 
   /** Whether a message has finished. Breaks the group if it never will. */
@@ -160,7 +160,7 @@ final class GroupState {
       requireNotEnding(); // throws
     }
     boolean hasClosed = message.contains(Departure.CLOSED.text());
-    String advice = hasClosed ? CallTable.adviceAfterClose(group.calls().log()) : "";
+    String advice = hasClosed ? CallTable.adviceAfterClose(group.calls()) : "";
     return fail(
         new RankLostException(
             message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));

@@ -75,7 +75,7 @@ final class MessageMatcher implements AutoCloseable {
     await(link);
     arrivals.pairs().end();
     if (!link.matches()) {
-      calls.log().finished();
+      calls.finished();
       throw mismatch(link);
     }
   }

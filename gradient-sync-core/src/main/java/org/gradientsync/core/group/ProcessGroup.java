@@ -247,7 +247,7 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public void finished() {
-    watched.calls().log().finished();
+    watched.calls().finished();
   }
 
   @Override
@@ -436,7 +436,7 @@ public final class ProcessGroup implements RankGroup {
 
   private long finishedCalls() {
     Calls calls = deviceCalls();
-    return calls.met() - (calls.log().isRunning() ? 1 : 0);
+    return calls.met() - (calls.isRunning() ? 1 : 0);
   }
 
   private boolean isWorld() {

@@ -140,6 +140,6 @@ public final class Wait {
             "waits for rank %d since %.1f s in %s",
             peer,
             (System.nanoTime() - waitsSince) / 1e9,
-            group.calls().log().current());
+            group.calls().current());
   }
 }

@@ -178,7 +178,7 @@ final class Watchers {
               .formatted(
                   group.ranks().name(dead),
                   group.liveness().fate(dead),
-                  group.calls().log().lastFinished(),
+                  group.calls().lastFinished(),
                   Amounts.time(wait.waited())),
           null);
     }
@@ -208,7 +208,7 @@ final class Watchers {
           group.rank(),
           Amounts.time(wait.timeouts().late()),
           group.arrivals().describeAwaited(wait.peer(), state::test),
-          group.calls().log().lastFinished(),
+          group.calls().lastFinished(),
           state.during());
     }
   }

@@ -122,7 +122,7 @@ public final class Arrivals implements AutoCloseable {
   /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
   public String describeLate(int peer, BiPredicate<Message, Integer> test) {
     if (pair) {
-      return ranks.name(peer) + " did not join in time, lastFinished=" + calls.log().lastFinished();
+      return ranks.name(peer) + " did not join in time, lastFinished=" + calls.lastFinished();
     }
     // A rank begins a call only after the one before, so the last call that this rank has finished
     // is also the last one of the missing ranks.
@@ -131,7 +131,7 @@ public final class Arrivals implements AutoCloseable {
             ? " came and did not do its part"
             : " did not join")
         + " in time, lastFinished="
-        + calls.log().lastFinished();
+        + calls.lastFinished();
   }
 
   private String missing(int waitedFor, BiPredicate<Message, Integer> test) {

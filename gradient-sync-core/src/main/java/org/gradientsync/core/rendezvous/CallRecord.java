@@ -8,6 +8,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.ShortText;
+import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
@@ -64,7 +65,7 @@ public final class CallRecord {
   public static final int BYTES = 192;
 
   /** The memory id of a buffer that no other rank can map. */
-  public static final long NOWHERE = -1;
+  private static final long NOWHERE = -1;
 
   /** The memory id of elements that travel with the call. */
   private static final long INLINE = -2;
@@ -144,8 +145,18 @@ public final class CallRecord {
     target.putLong(SEQUENCE, sequence);
   }
 
-  /** Adds where the buffer lies, for ranks that share memory. */
-  public static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
+  /** As above, for a call on device buffers. What is registered is for whatever operation. */
+  static void write(
+      ByteBuffer target, long sequence, Origin origin, CollectiveCall call, int ranks) {
+    int element = element(call.buffer().type());
+    long count = count(call, ranks);
+    ReduceOp op = origin == Origin.REGISTER ? null : call.op();
+    int root = origin == Origin.REGISTER ? NO_ROOT : call.root();
+    write(target, sequence, origin, call.kind(), element, count, op, root);
+  }
+
+  /** Writes where the buffer lies. */
+  static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
     target.putLong(MEMORY_ID, memoryId);
     target.putLong(MEMORY_OFFSET, memoryOffset);
   }
@@ -192,7 +203,8 @@ public final class CallRecord {
   }
 
   /**
-   * Adds this rank's own fields, and clears what {@link #writeNotFinite} adds.
+   * Adds this rank's own fields: where its input lies, for ranks that share memory, and names.
+   * Clears what {@link #writeNotFinite} adds.
    *
    * @param enqueued the number of calls that this rank has enqueued on its device without a
    *     rendezvous on the host, or a negative number if unknown
@@ -201,6 +213,7 @@ public final class CallRecord {
   public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, -1);
+    writePlace(target, NOWHERE, 0);
     if (call == null) {
       writeName(target, INPUT, null, true);
       writeName(target, OUTPUT, null, true);
@@ -222,6 +235,9 @@ public final class CallRecord {
     AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
     boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
     boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
+    if (in instanceof HostBuffer host) {
+      writePlace(target, host.memoryId(), host.memoryOffset());
+    }
     boolean oneName =
         in != null
             && out != null
@@ -328,7 +344,7 @@ public final class CallRecord {
   }
 
   /** The number of elements of a block that the program knows of. */
-  static long count(CollectiveCall call, int ranks) {
+  private static long count(CollectiveCall call, int ranks) {
     return call.in() instanceof AbstractDeviceBuffer in && in.isPadded()
         ? in.usedCount()
         : call.blockCount(ranks);
@@ -337,9 +353,7 @@ public final class CallRecord {
   /** As below, for a call that has no number. */
   public static String describe(CollectiveCall call, int ranks) {
     ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    int element = element(call.buffer().type());
-    long count = count(call, ranks);
-    write(record, 0, Origin.SYNC, call.kind(), element, count, call.op(), call.root());
+    write(record, 0, Origin.SYNC, call, ranks);
     writeOwn(record, 0, call);
     return describe(record);
   }

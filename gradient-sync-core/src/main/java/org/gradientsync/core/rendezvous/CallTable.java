@@ -34,7 +34,7 @@ public final class CallTable {
   private CallTable() {}
 
   /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
-  public static String adviceAfterClose(FlightRecorder calls) {
+  public static String adviceAfterClose(Calls calls) {
     boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
     boolean allowsThem =
         calls.lines().stream().anyMatch(call -> UNEVEN_BUCKET.matcher(call).find());

@@ -2,28 +2,49 @@ package org.gradientsync.core.rendezvous;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
-import org.gradientsync.ReduceOp;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
 
 /**
- * The calls that a rank makes in a group: their number, the most recent ones, and the thread that
- * makes them. The caller holds the group's lock unless a method states otherwise.
+ * The calls that a rank makes in a group: their number, the thread that makes them, and the most
+ * recent ones, for error messages and reports. The thread that holds the group's lock writes; a
+ * thread that reads without the lock may see a partly written call.
  */
 public final class Calls implements DeviceCalls {
+  private static final int LENGTH = 32;
+
   private final CallerThreads callerThreads;
   private final int ranks;
-  private final FlightRecorder log = new FlightRecorder();
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
   private long before; // calls that the library made itself
   private long enqueued; // negative if unknown
 
+  // The most recent calls, each in the slot of its number.
+  private final ByteBuffer[] records = new ByteBuffer[LENGTH];
+  private final long[] began = new long[LENGTH];
+  private volatile long recorded;
+
+  /**
+   * The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
+   * its negative number here, so that the completion of an old call is not applied to a newer one
+   * in the same slot.
+   */
+  private final AtomicLongArray ended = new AtomicLongArray(LENGTH);
+
   public Calls(CallerThreads callerThreads, int ranks) {
     this.callerThreads = callerThreads;
     this.ranks = ranks;
+    for (int i = 0; i < LENGTH; i++) {
+      records[i] = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+    }
   }
 
   @Override
@@ -34,24 +55,23 @@ public final class Calls implements DeviceCalls {
   /** Records a collective, and returns the record. */
   public ByteBuffer recordCollective(Origin origin, CollectiveCall call) {
     met++;
-    return begin(number(), origin, call);
+    return begin(met - before, origin, call);
   }
 
   /** As above, for a call on host memory. */
-  public ByteBuffer recordCollective(
-      Origin origin, Kind kind, int element, long count, ReduceOp op, int root) {
+  public ByteBuffer recordCollective(Origin origin, Kind kind, int element, long count, int root) {
     met++;
-    return begin(number(), origin, kind, element, count, op, root, null);
+    return begin(origin, kind, element, count, root);
   }
 
   /** As above, for a message. It has the number of the last collective. */
   public ByteBuffer recordMessage(CollectiveCall message) {
-    return begin(number(), Origin.SYNC, message);
+    return begin(met - before, Origin.SYNC, message);
   }
 
   /** As above, for a message of host memory. */
   public void recordMessage(Kind kind, int element, long count, int tag) {
-    begin(number(), Origin.COMMUNICATOR, kind, element, count, null, tag, null);
+    begin(Origin.COMMUNICATOR, kind, element, count, tag);
   }
 
   @Override
@@ -60,50 +80,50 @@ public final class Calls implements DeviceCalls {
       enqueued++;
     }
     begin(enqueued, Origin.SYNC, call);
-    log.enqueued();
+    enqueuedMessage();
   }
 
   @Override
   public void enqueuedMessage() {
-    log.enqueued();
+    ended.lazySet(last(0), -recorded);
   }
 
   private ByteBuffer begin(long number, Origin origin, CollectiveCall call) {
-    boolean registers = origin == Origin.REGISTER; // for whatever operation
-    return begin(
-        number,
-        origin,
-        call.kind(),
-        CallRecord.element(call.buffer().type()),
-        CallRecord.count(call, ranks),
-        registers ? null : call.op(),
-        registers ? CallRecord.NO_ROOT : call.root(),
-        call);
+    ByteBuffer record = next();
+    CallRecord.write(record, number, origin, call, ranks);
+    CallRecord.writeOwn(record, enqueued, call);
+    return record;
   }
 
-  /** Allocates nothing, except for a thread's first call. */
-  private ByteBuffer begin(
-      long number,
-      Origin origin,
-      Kind kind,
-      int element,
-      long count,
-      ReduceOp op,
-      int root,
-      CollectiveCall named) { // or null
-    ByteBuffer call = log.next();
-    CallRecord.write(call, number, origin, kind, element, count, op, root);
-    CallRecord.writeOwn(call, enqueued, named);
+  private ByteBuffer begin(Origin origin, Kind kind, int element, long count, int root) {
+    ByteBuffer record = next();
+    CallRecord.write(record, met - before, origin, kind, element, count, null, root);
+    CallRecord.writeOwn(record, enqueued, null);
+    return record;
+  }
+
+  /**
+   * Begins a call and returns the memory to write it to. Allocates nothing, except for a thread's
+   * first call.
+   */
+  ByteBuffer next() {
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       callerThreads.record(Thread.currentThread());
     }
-    return call;
+    int at = at(recorded + 1);
+    ended.lazySet(at, 0);
+    began[at] = System.nanoTime();
+    recorded++;
+    return records[at];
   }
 
-  /** The number of the last collective, as users count. */
-  public long number() {
-    return met - before;
+  /** Marks the last call, and the calls that it is a part of, as finished. */
+  public void finished() {
+    long now = System.nanoTime();
+    for (int back = 0; back < held() && ended.get(last(back)) == 0; back++) {
+      ended.lazySet(last(back), now);
+    }
   }
 
   @Override
@@ -124,31 +144,102 @@ public final class Calls implements DeviceCalls {
   /** Restarts the numbers in messages. Every rank calls this after the same call. */
   public void countFromHere() {
     before = met;
-    log.clear();
+    recorded = 0;
   }
 
   @Override
   public long pending() {
-    return log.unsettled();
+    long last = recorded;
+    return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
   @Override
   public void done(long call) {
-    log.settled(call);
+    long now = System.nanoTime();
+    long done = call;
+    while (done > 0 && ended.compareAndSet(at(done), -done, now)) {
+      done--;
+    }
   }
 
+  /** Whether a call has begun and not finished. */
+  public boolean isRunning() {
+    return recorded > 0 && ended.get(last(0)) == 0;
+  }
+
+  /** The last call. There must have been one. */
+  public ByteBuffer currentBytes() {
+    return records[last(0)];
+  }
+
+  /** The last call as users see it, or "none". */
   @Override
   public String current() {
-    return log.current();
+    return recorded > 0 ? CallRecord.describe(currentBytes()) : "none";
   }
 
-  /** The most recent calls. Any thread may read them. */
-  public FlightRecorder log() {
-    return log;
+  /** The last finished call as users see it, or "none". */
+  public String lastFinished() {
+    for (int back = 0; back < held(); back++) {
+      if (isOver(back)) {
+        return CallRecord.describe(records[last(back)]);
+      }
+    }
+    return "none";
   }
 
-  /** The thread that makes the calls, or null. Any thread may read it. */
+  public boolean isEmpty() {
+    return recorded == 0;
+  }
+
+  /** The thread that makes the calls, or null. */
   public Thread caller() {
     return caller.get();
+  }
+
+  /** The time in nanoseconds since the last call finished, or began if it is running. */
+  public long sinceLast() {
+    int at = last(0);
+    return System.nanoTime() - (isOver(0) ? ended.get(at) : began[at]);
+  }
+
+  /** The most recent calls, oldest first. */
+  public List<String> lines() {
+    long now = System.nanoTime();
+    List<String> lines = new ArrayList<>();
+    for (int back = held() - 1; back >= 0; back--) {
+      int at = last(back);
+      String ago = Amounts.time(Math.max(0, now - began[at]));
+      lines.add(CallRecord.describe(records[at]) + ", began " + ago + " ago, " + outcome(back));
+    }
+    return lines;
+  }
+
+  private String outcome(int back) {
+    int at = last(back);
+    if (isOver(back)) {
+      return "took " + Amounts.time(ended.get(at) - began[at]);
+    }
+    return ended.get(at) == 0 ? "has not ended" : "enqueued on the device";
+  }
+
+  private boolean isOver(int back) {
+    long call = recorded - back;
+    long when = ended.get(at(call));
+    return when != 0 && when != -call;
+  }
+
+  /** The number of calls that are still recorded. */
+  private int held() {
+    return (int) Math.min(recorded, LENGTH);
+  }
+
+  private int last(int back) {
+    return at(recorded - back);
+  }
+
+  /** The slot of a call with this number, counted from 1. */
+  private static int at(long call) {
+    return (int) Math.floorMod(call - 1, (long) LENGTH);
   }
 }

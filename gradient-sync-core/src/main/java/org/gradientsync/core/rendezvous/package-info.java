@@ -4,8 +4,7 @@
  * <p>A {@link org.gradientsync.core.rendezvous.CallRecord} is a call in the bytes that travel and
  * are compared. A {@link org.gradientsync.core.rendezvous.CallTable} shows the calls of all ranks
  * if they differ. {@link org.gradientsync.core.rendezvous.Calls} numbers and records a rank's
- * calls, for reports in a {@link org.gradientsync.core.rendezvous.FlightRecorder}; {@link
- * org.gradientsync.core.rendezvous.CallerThreads} knows which threads make them.
+ * calls; {@link org.gradientsync.core.rendezvous.CallerThreads} knows which threads make them.
  *
  * <p>{@link org.gradientsync.core.rendezvous.Arrivals} has the group's {@link
  * org.gradientsync.core.rendezvous.Rendezvous} and knows who is missing. There are two: {@link

@@ -32,7 +32,7 @@ import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.rendezvous.FlightRecorder;
+import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
@@ -164,7 +164,7 @@ class CompressedReducerTest {
               try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
                 reduceAndCheck(reducer, buffer, group);
               }
-              FlightRecorder log = group.watched().calls().log();
+              Calls log = group.watched().calls();
               assertFalse(log.isRunning());
               assertTrue(log.lastFinished().contains("[" + (count <= PIECE ? count : 1) + "]"));
               List<String> lines = log.lines();

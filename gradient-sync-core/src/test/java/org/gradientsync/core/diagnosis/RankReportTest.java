@@ -7,7 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.core.rendezvous.CallRecord;
-import org.gradientsync.core.rendezvous.FlightRecorder;
+import org.gradientsync.core.rendezvous.CallerThreads;
+import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 
@@ -65,10 +66,9 @@ class RankReportTest {
     waiting.join();
   }
 
-  private static FlightRecorder log() {
-    FlightRecorder log = new FlightRecorder();
-    CallRecord.write(
-        log.next(), 1, CallRecord.Origin.SYNC, Kind.BARRIER, -1, 0, null, CallRecord.NO_ROOT);
+  private static Calls log() {
+    Calls log = new Calls(new CallerThreads(), 1);
+    log.recordCollective(CallRecord.Origin.SYNC, Kind.BARRIER, -1, 0, CallRecord.NO_ROOT);
     log.finished();
     return log;
   }
