@@ -8,12 +8,16 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.core.rendezvous.Calls;
 
-/** The report of one rank: what it knows about a job that is stuck. */
+/**
+ * The report of one rank about a group: what it knows about a job that is stuck. Any thread may
+ * ask; takes no lock.
+ */
 public final class RankReport {
   private static final Set<String> PROPERTIES =
       Set.of(
@@ -26,40 +30,86 @@ public final class RankReport {
           "os.version",
           "os.arch");
 
-  private RankReport() {}
+  private final WatchedGroup group;
+  private final Supplier<String> waiting;
+  private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
 
   /**
-   * The first line, which summarizes the report.
-   *
-   * @param place where the rank runs
-   * @param why the reason for the report, or an empty text if another rank has requested it
-   * @param waiting the rank and the call that it waits for, or an empty text
-   * @param calls its calls
-   * @param caller the thread that made the last call, or null
+   * @param waiting the rank and the call that this one waits for, or an empty text
    */
-  public static String summary(
-      String place, String why, String waiting, Calls calls, Thread caller) {
-    StringBuilder line = new StringBuilder(at(place));
+  public RankReport(WatchedGroup group, Supplier<String> waiting) {
+    this.group = group;
+    this.waiting = waiting;
+  }
+
+  /** Adds lines about the state of the device, or of anything else. */
+  public void add(Supplier<List<String>> state) {
+    states.add(state);
+  }
+
+  /**
+   * The whole report.
+   *
+   * @param why the reason for the report, or an empty text if another rank has requested it
+   */
+  public List<String> of(String why) {
+    List<String> lines = new ArrayList<>();
+    lines.add(summary(why));
+    lines.add("");
+    lines.add("time: " + Instant.now());
+    section(lines, "last calls, oldest first", group.calls().lines());
+    for (Supplier<List<String>> state : states) {
+      try {
+        lines.addAll(state.get());
+      } catch (RuntimeException | LinkageError e) {
+        lines.add("cannot be had: " + e); // an incomplete report is better than none
+      }
+    }
+    section(lines, "threads", threads());
+    section(lines, "versions and properties", properties());
+    section(lines, "environment", environment(System.getenv()));
+    return lines;
+  }
+
+  /** The lines about this group in the report of another one. */
+  public List<String> lines() {
+    String waits = waiting.get();
+    List<String> lines = new ArrayList<>();
+    String heading =
+        "communicator %s, rank %s of %s: %s"
+            .formatted(
+                group.key().context(),
+                group.rank(),
+                group.size(),
+                waits.isEmpty() ? "waits for nobody" : waits);
+    section(lines, heading, group.calls().lines());
+    return lines;
+  }
+
+  /** The first line, which summarizes the report. */
+  private String summary(String why) {
+    Calls calls = group.calls();
+    String waits = waiting.get();
+    StringBuilder line = new StringBuilder(at(group.ranks().placeOf(group.rank())));
     if (!why.isEmpty()) {
       line.append(why).append(": ");
     }
-    if (!waiting.isEmpty()) {
-      line.append(waiting).append(", last finished ").append(calls.lastFinished());
+    if (!waits.isEmpty()) {
+      return line.append(waits + ", last finished " + calls.lastFinished()).toString();
+    }
+    if (calls.isEmpty()) {
+      line.append("has made no call");
     } else {
-      line.append(
-          calls.isEmpty()
-              ? "has made no call"
-              : String.format(
-                  Locale.ROOT,
-                  "%s since %.1f s, last finished %s",
-                  calls.isRunning() ? "in " + calls.current() : "is in no call",
-                  calls.sinceLast() / 1e9,
-                  calls.lastFinished()));
-      Thread thread =
-          !calls.isRunning() && caller instanceof WorkerThread worker ? worker.requester() : caller;
-      if (thread != null) {
-        line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
-      }
+      String now = calls.isRunning() ? "in " + calls.current() : "is in no call";
+      double since = calls.sinceLast() / 1e9;
+      line.append(String.format(Locale.ROOT, "%s since %.1f s", now, since));
+      line.append(", last finished ").append(calls.lastFinished());
+    }
+    Thread caller = calls.caller();
+    Thread thread =
+        !calls.isRunning() && caller instanceof WorkerThread worker ? worker.requester() : caller;
+    if (thread != null) {
+      line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
     }
     return line.toString();
   }
@@ -79,27 +129,6 @@ public final class RankReport {
       }
     }
     return frames.length > 0 ? " at " + frames[0] : " has ended";
-  }
-
-  /** The whole report: the summary, recent calls, and the states of the device and others. */
-  public static List<String> of(
-      String summary, List<String> calls, List<Supplier<List<String>>> states) {
-    List<String> lines = new ArrayList<>();
-    lines.add(summary);
-    lines.add("");
-    lines.add("time: " + Instant.now());
-    section(lines, "last calls, oldest first", calls);
-    for (Supplier<List<String>> state : states) {
-      try {
-        lines.addAll(state.get());
-      } catch (RuntimeException | LinkageError e) {
-        lines.add("cannot be had: " + e); // an incomplete report is better than none
-      }
-    }
-    section(lines, "threads", threads());
-    section(lines, "versions and properties", properties());
-    section(lines, "environment", environment(System.getenv()));
-    return lines;
   }
 
   private static void section(List<String> lines, String heading, List<String> part) {

@@ -1,10 +1,8 @@
 package org.gradientsync.core.group;
 
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -133,14 +131,11 @@ public final class Job {
   }
 
   /** The lines about this rank's other groups in a group's report. */
-  List<Supplier<List<String>>> statesOfOthers(WatchedGroup group) {
-    List<Supplier<List<String>>> states = new ArrayList<>();
-    for (ProcessGroup other : open()) {
-      if (other.watched() != group) {
-        states.add(other::lines);
-      }
-    }
-    return states;
+  List<String> linesOfOthers(ProcessGroup group) {
+    return open().stream()
+        .filter(other -> other != group)
+        .flatMap(other -> other.lines().stream())
+        .toList();
   }
 
   /** Whether this is the first call: for the group whose ranks agree in the world's place. */

@@ -9,6 +9,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.diagnosis.RankReport;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.ContextIds;
@@ -53,7 +54,7 @@ public final class ProcessGroup implements RankGroup {
   private final GroupTransport messages;
   private final WatchedGroup watched;
   private final DepartureNotices departures;
-  private final GroupReport report;
+  private final RankReport report;
   private final Optional<Reports> reports;
   private final GroupState state;
   private final Wait wait;
@@ -83,7 +84,8 @@ public final class ProcessGroup implements RankGroup {
     Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness);
     GroupKey key = new GroupKey(part.context(), part.id());
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
-    report = new GroupReport(job, watched, this::waiting);
+    report = new RankReport(watched, this::waiting);
+    report.add(() -> job.linesOfOthers(this));
     reports =
         timeouts
             .reports()

@@ -14,8 +14,7 @@
  *
  * <p>A {@link org.gradientsync.core.group.Wait} polls a message. Meanwhile its {@link
  * org.gradientsync.core.group.Watchers} look for an interrupt, a rank that has left, a deadlock, a
- * dead process, the deadline, and somebody to warn of. {@link
- * org.gradientsync.core.group.GroupReport} has the lines for a report.
+ * dead process, the deadline, and somebody to warn of.
  *
  * <p>A {@link org.gradientsync.core.group.Job} is what all groups of a process share.
  */

@@ -6,10 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
-import org.gradientsync.core.rendezvous.CallRecord;
-import org.gradientsync.core.rendezvous.CallerThreads;
-import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 
 /** What a report shows, and what it hides from strangers. */
@@ -53,24 +51,22 @@ class RankReportTest {
 
   @Test
   void threadNamesStayOnOneLine() throws Exception {
-    Thread thread = new Thread(() -> {}, "a\nb\u2028c");
-    String summary = RankReport.summary("", "", "", log(), thread);
-    assertTrue(summary.contains("thread \"a b c\""), summary);
     Thread waiting = new Thread(RankReportTest::sleep, "a\nb");
     waiting.setDaemon(true);
     waiting.start();
-    List<String> report = RankReport.of(summary, List.of(), List.of());
-    assertTrue(report.stream().anyMatch(line -> line.startsWith("  \"a b\" ")), report::toString);
-    assertFalse(report.stream().anyMatch(line -> line.contains("\n")), report::toString);
+    LocalRanks.run(
+        1,
+        sync -> {
+          Thread.currentThread().setName("a\nb\u2028c");
+          WatchedGroup group = LocalWorld.current().orElseThrow().watched();
+          List<String> report = new RankReport(group, () -> "").of("");
+          assertTrue(report.get(0).contains("thread \"a b c\""), report::toString);
+          assertTrue(
+              report.stream().anyMatch(line -> line.startsWith("  \"a b\" ")), report::toString);
+          assertFalse(report.stream().anyMatch(line -> line.contains("\n")), report::toString);
+        });
     waiting.interrupt();
     waiting.join();
-  }
-
-  private static Calls log() {
-    Calls log = new Calls(new CallerThreads(), 1);
-    log.recordCollective(CallRecord.Origin.SYNC, Kind.BARRIER, -1, 0, CallRecord.NO_ROOT);
-    log.finished();
-    return log;
   }
 
   private static void sleep() {
