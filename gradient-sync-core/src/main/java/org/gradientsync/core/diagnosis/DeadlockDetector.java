@@ -140,13 +140,13 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void receive(Probe probe) {
-    WatchedGroup group = groups.apply(probe.group());
-    switch (probe.kind()) {
+    WatchedGroup group = groups.apply(probe.group);
+    switch (probe.kind) {
       case ASK -> {
         asked.add(probe);
-        send(new Probe(Probe.Kind.READ, probe.group()), probe.sender());
+        send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
       }
-      case READ -> unread.clear(probe.sender());
+      case READ -> unread.clear(probe.sender);
       case FOUND -> {
         if (group != null) {
           found(probe, group);
@@ -156,12 +156,12 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void found(Probe probe, WatchedGroup group) {
-    found.put(probe.group(), probe);
+    found.put(probe.group, probe);
     int own = probe.indexOf(rank);
     boolean isOnlyOne = // of the group that the rank which found the cycle knows
         own > 0
-            && probe.waits().get(own).group().equals(probe.group())
-            && !probe.waits().get(0).group().equals(probe.group());
+            && probe.waits.get(own).group().equals(probe.group)
+            && !probe.waits.get(0).group().equals(probe.group);
     if (isOnlyOne || !Neighbours.areAll(group.size())) {
       sendToGroup(group, probe);
     }
@@ -185,12 +185,12 @@ public final class DeadlockDetector implements AutoCloseable {
       return;
     }
     int own = probe.indexOf(rank);
-    if (own >= 0 && probe.waits().get(own).id() == pending.id) {
+    if (own >= 0 && probe.waits.get(own).id() == pending.id) {
       closeCycle(probe.from(own), pending);
-    } else if (own < 0 && probe.passed() < 2L * ranks) {
+    } else if (own < 0 && probe.passed < 2L * ranks) {
       if (mayAsk(pending)) {
         ask(probe, pending);
-      } else if (kept == null || kept.passed() < probe.passed()) {
+      } else if (kept == null || kept.passed < probe.passed) {
         kept = probe;
       }
     }
@@ -203,7 +203,7 @@ public final class DeadlockDetector implements AutoCloseable {
 
   /** Adds a wait to a chain, and sends it to the rank that is waited for. */
   private void ask(Probe probe, LongWait pending) {
-    if (probe.passed() == ranks) {
+    if (probe.passed == ranks) {
       probe.restart();
     }
     probe.add(pending.toSend(rank));
@@ -221,7 +221,7 @@ public final class DeadlockDetector implements AutoCloseable {
     }
     found.put(pending.group.key(), cycle);
     sendToGroup(pending.group, cycle);
-    for (Probe.Wait wait : cycle.waits()) {
+    for (Probe.Wait wait : cycle.waits) {
       if (!wait.group().equals(pending.group.key())) {
         send(new Probe(Probe.Kind.FOUND, wait.group(), cycle), wait.waiting());
       }

@@ -61,12 +61,12 @@ public final class Probe {
   private static final Kind[] KINDS = Kind.values();
   private static final WaitPhase[] PHASES = WaitPhase.values();
 
-  private final Kind kind;
-  private final GroupKey group;
-  private final List<Wait> waits = new ArrayList<>();
-  private int sender;
-  private long passed;
-  private int skipped; // waits before the last one that are left out
+  final Kind kind;
+  final GroupKey group; // of the receiver, for which the probe is
+  final List<Wait> waits = new ArrayList<>();
+  int sender;
+  long passed; // how often a wait was added, also before the last restart
+  int skipped; // waits before the last one that are left out
   private long skippedSum; // of their hash codes
   private boolean mixed; // whether one of them is in another group than the one before them
 
@@ -147,34 +147,8 @@ public final class Probe {
     return number >= 0 && number < end;
   }
 
-  Kind kind() {
-    return kind;
-  }
-
-  /** Which of the receiver's groups the probe is for. */
-  GroupKey group() {
-    return group;
-  }
-
-  int sender() {
-    return sender;
-  }
-
-  List<Wait> waits() {
-    return waits;
-  }
-
   Wait last() {
     return waits.get(waits.size() - 1);
-  }
-
-  int skipped() {
-    return skipped;
-  }
-
-  /** How often a wait was added, also before the last {@link #restart}. */
-  long passed() {
-    return passed;
   }
 
   void restart() {

@@ -45,8 +45,8 @@ public final class Reports implements AutoCloseable {
     private int ranks;
   }
 
-  private final ReportFolder folder;
-  private final WatchedGroup group;
+  final ReportFolder folder;
+  final WatchedGroup group;
   private final Liveness liveness;
   private final Function<String, List<String>> report;
   private final ConcurrentMap<Integer, String> here;
@@ -67,7 +67,7 @@ public final class Reports implements AutoCloseable {
     this.report = report;
     Lines lines =
         HERE.compute(
-            key(),
+            group.key(),
             (key, old) -> {
               Lines all = old == null ? new Lines() : old;
               all.ranks++;
@@ -97,7 +97,7 @@ public final class Reports implements AutoCloseable {
     long start = System.nanoTime();
     Path where = folder.ask();
     answer("timed out");
-    Watch.wake(key());
+    Watch.wake(group.key());
     await(start, WAIT_NANOS, this::allReported);
     if (group.rank() != 0 && liveness.isAlive(0)) {
       await(start, HEAD_START_NANOS, this::isSummedUp);
@@ -151,18 +151,6 @@ public final class Reports implements AutoCloseable {
     return RankReport.at(group.ranks().placeOf(peer)) + group.liveness().fate(peer);
   }
 
-  GroupKey key() {
-    return group.key();
-  }
-
-  int size() {
-    return group.size();
-  }
-
-  ReportFolder folder() {
-    return folder;
-  }
-
   /**
    * Writes this rank's report, once. Takes no group's lock, because its holder may be stuck. A
    * separate thread does this, because code that contributes to the report, such as a device's
@@ -201,6 +189,6 @@ public final class Reports implements AutoCloseable {
   @Override
   public void close() {
     stopWatching();
-    HERE.computeIfPresent(key(), (key, lines) -> --lines.ranks == 0 ? null : lines);
+    HERE.computeIfPresent(group.key(), (key, lines) -> --lines.ranks == 0 ? null : lines);
   }
 }

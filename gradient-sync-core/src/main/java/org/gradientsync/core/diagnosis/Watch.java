@@ -25,13 +25,13 @@ final class Watch {
 
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_NANOS = 250_000_000;
-  private static final Set<Reports> GROUPS = ConcurrentHashMap.newKeySet();
+  private static final Set<Reports> REPORTS = ConcurrentHashMap.newKeySet();
   private static Thread thread;
 
   private Watch() {}
 
-  static synchronized void add(Reports group) {
-    GROUPS.add(group);
+  static synchronized void add(Reports reports) {
+    REPORTS.add(reports);
     if (thread == null) {
       thread = new Thread(Watch::run, "gradient-sync-watch");
       thread.setDaemon(true);
@@ -39,15 +39,15 @@ final class Watch {
     }
   }
 
-  static void remove(Reports group) {
-    GROUPS.remove(group);
+  static void remove(Reports reports) {
+    REPORTS.remove(reports);
   }
 
   /** Lets the ranks of a group that are threads of this JVM write their reports. */
   static void wake(GroupKey key) {
-    for (Reports group : GROUPS) {
-      if (group.key().equals(key)) {
-        answer(group);
+    for (Reports reports : REPORTS) {
+      if (reports.group.key().equals(key)) {
+        answer(reports);
       }
     }
   }
@@ -64,7 +64,7 @@ final class Watch {
   }
 
   private static synchronized boolean isOver() {
-    if (GROUPS.isEmpty()) {
+    if (REPORTS.isEmpty()) {
       thread = null;
       return true;
     }
@@ -74,14 +74,16 @@ final class Watch {
   private static void look() {
     PERIODS.incrementAndGet();
     Map<GroupKey, Integer> here = new HashMap<>();
-    GROUPS.forEach(group -> here.merge(group.key(), 1, Integer::sum));
+    REPORTS.forEach(reports -> here.merge(reports.group.key(), 1, Integer::sum));
     Map<List<Path>, Boolean> asked = new HashMap<>();
-    for (Reports group : GROUPS) {
+    for (Reports reports : REPORTS) {
+      WatchedGroup group = reports.group;
+      ReportFolder folder = reports.folder;
       boolean isWhole = here.getOrDefault(group.key(), 0) == group.size(); // in this JVM
-      if (!isWhole && asked.computeIfAbsent(group.folder().places(), Watch::isAnyThere)) {
-        if (group.folder().where() != null) {
-          answer(group);
-        }
+      if (!isWhole
+          && asked.computeIfAbsent(folder.places(), Watch::isAnyThere)
+          && folder.where() != null) {
+        answer(reports);
       }
     }
   }
@@ -91,9 +93,9 @@ final class Watch {
     return places.stream().anyMatch(ReportFolder::isThere);
   }
 
-  private static void answer(Reports group) {
+  private static void answer(Reports reports) {
     try {
-      group.answer("");
+      reports.answer("");
     } catch (Throwable e) {
       log.debug("a report cannot be given", e); // a failed report must not end the job
     }

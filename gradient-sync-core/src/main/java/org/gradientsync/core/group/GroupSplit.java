@@ -41,7 +41,7 @@ final class GroupSplit {
     this.matcher = matcher;
     this.exchange = exchange;
     this.job = job;
-    this.contexts = job.contexts();
+    this.contexts = job.contexts;
     this.origin = origin;
   }
 

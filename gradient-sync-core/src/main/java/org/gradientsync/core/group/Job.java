@@ -20,11 +20,11 @@ import org.gradientsync.spi.Transport;
  * list of open groups. Any thread may call this; it takes no group's lock.
  */
 public final class Job {
-  private final ContextIds contexts = new ContextIds();
-  private final CallerThreads callerThreads = new CallerThreads();
+  final ContextIds contexts = new ContextIds();
+  final CallerThreads callerThreads = new CallerThreads();
   private final Set<ProcessGroup> open = new LinkedHashSet<>();
-  private final JobLiveness liveness;
-  private final DeadlockDetector deadlockDetector;
+  final JobLiveness liveness;
+  final DeadlockDetector deadlockDetector;
   private volatile int place;
   private final int ranksOnNode;
   private long number; // 0 before the first split
@@ -45,22 +45,6 @@ public final class Job {
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     place = node.indexOf(world.rank());
     ranksOnNode = node.size();
-  }
-
-  ContextIds contexts() {
-    return contexts;
-  }
-
-  CallerThreads callerThreads() {
-    return callerThreads;
-  }
-
-  JobLiveness liveness() {
-    return liveness;
-  }
-
-  DeadlockDetector deadlockDetector() {
-    return deadlockDetector;
   }
 
   /** The job's number: random, and the same on all ranks. */

@@ -78,9 +78,9 @@ public final class ProcessGroup implements RankGroup {
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
     departures =
         new DepartureNotices(
-            messages, part.id(), peer -> !job.liveness().isAlive(ranks.worldRank(peer)));
-    Liveness liveness = new Liveness(ranks, job.liveness(), departures);
-    Calls calls = new Calls(job.callerThreads(), ranks.size());
+            messages, part.id(), peer -> !job.liveness.isAlive(ranks.worldRank(peer)));
+    Liveness liveness = new Liveness(ranks, job.liveness, departures);
+    Calls calls = new Calls(job.callerThreads, ranks.size());
     Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness);
     GroupKey key = new GroupKey(part.context(), part.id());
     watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
@@ -92,13 +92,12 @@ public final class ProcessGroup implements RankGroup {
             .filter(folder -> ranks.size() > 1)
             .map(folder -> new Reports(folder, job.number(), watched, report::of));
     state = new GroupState(watched, departures, reports, job::isEnding);
-    wait =
-        new Wait(watched, departures, state, job.deadlockDetector(), job.ranksOnNode(), timeouts);
+    wait = new Wait(watched, departures, state, job.deadlockDetector, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
     messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
     job.opened(this);
     if (isWorld()) {
-      job.liveness().watchWorld(departures);
+      job.liveness.watchWorld(departures);
     }
     reports.ifPresent(Reports::watch);
   }
@@ -415,7 +414,7 @@ public final class ProcessGroup implements RankGroup {
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
     }
     if (isWorld()) {
-      job.liveness().watchWorld(null);
+      job.liveness.watchWorld(null);
     }
     Resources.closeAll( // one failure does not skip the rest
         departures,
@@ -423,8 +422,8 @@ public final class ProcessGroup implements RankGroup {
         watched.arrivals(),
         messageMatcher,
         () -> job.closed(this, !state.isBroken()),
-        () -> job.deadlockDetector().forget(watched.key()),
-        isWorld() ? job.deadlockDetector() : null,
+        () -> job.deadlockDetector.forget(watched.key()),
+        isWorld() ? job.deadlockDetector : null,
         isWorld() ? transport : null);
   }
 

@@ -137,7 +137,7 @@ final class Survivors {
     int peer = group.ranks().find(worldRank);
     return peer == RankMap.NO_RANK
         || group.liveness().isUnreachable(peer)
-        || job.liveness().hasLeft(worldRank);
+        || job.liveness.hasLeft(worldRank);
   }
 
   /** Whether a rank that the group still had has neither ended nor left, as far as is known. */
@@ -145,7 +145,7 @@ final class Survivors {
     int peer = group.ranks().find(worldRank);
     return peer != RankMap.NO_RANK
         && group.liveness().mayLive(peer)
-        && !job.liveness().hasLeft(worldRank);
+        && !job.liveness.hasLeft(worldRank);
   }
 
   private void look() {
@@ -189,7 +189,7 @@ final class Survivors {
     while (true) {
       collect(JOIN, NONE, joined, used);
       release();
-      used.or(job.contexts().used());
+      used.or(job.contexts.used());
       int context = used.nextClearBit(0);
       if (context >= ContextIds.LIMIT) {
         throw new RankLostException(
@@ -336,14 +336,14 @@ final class Survivors {
   }
 
   private boolean reserve(int context) {
-    boolean free = job.contexts().tryReserve(context);
+    boolean free = job.contexts.tryReserve(context);
     reserved = free ? context : NONE;
     return free;
   }
 
   private void release() {
     if (reserved != NONE) {
-      job.contexts().release(reserved);
+      job.contexts.release(reserved);
       reserved = NONE;
     }
   }
@@ -375,7 +375,7 @@ final class Survivors {
     ByteBuffer out = HostBuffers.allocate(bytes);
     out.putInt(SENDER, rank()).putInt(TYPE, type).putInt(CONTEXT, context);
     out.putLong(BALLOT, number).putLong(ID, id);
-    out.put(USED, job.contexts().used().toByteArray());
+    out.put(USED, job.contexts.used().toByteArray());
     out.put(GONE, gone.toByteArray());
     try {
       mailbox.send(out, peer);

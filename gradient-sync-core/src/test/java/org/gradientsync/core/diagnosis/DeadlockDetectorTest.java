@@ -159,7 +159,7 @@ class DeadlockDetectorTest {
   private final class SlowMessages extends OtherWorld {
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
-      if (tag == Channel.PROBE && Probe.decode(memory, size()).kind() == Probe.Kind.ASK) {
+      if (tag == Channel.PROBE && Probe.decode(memory, size()).kind == Probe.Kind.ASK) {
         probes.incrementAndGet();
       }
       return super.sender(memory, peer, tag);

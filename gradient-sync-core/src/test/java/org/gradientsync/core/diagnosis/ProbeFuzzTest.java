@@ -36,27 +36,27 @@ class ProbeFuzzTest {
   }
 
   private static void requireReadable(Probe probe) {
-    int length = probe.waits().size();
+    int length = probe.waits.size();
     for (int i = 0; i < length; i++) {
-      Probe.Wait wait = probe.waits().get(i);
+      Probe.Wait wait = probe.waits.get(i);
       assertTrue(wait.waiting() >= 0 && wait.waiting() < RANKS);
       assertTrue(wait.awaited() >= 0 && wait.awaited() < RANKS);
       assertNotNull(wait.phase());
       assertTrue(probe.indexOf(wait.waiting()) <= i);
-      assertEquals(length - i, probe.from(i).waits().size());
+      assertEquals(length - i, probe.from(i).waits.size());
     }
-    assertTrue(probe.isSameCycle(new Probe(Probe.Kind.FOUND, probe.group(), probe)));
-    assertEquals(probe.waits(), Probe.decode(probe.encode(1), RANKS).waits());
+    assertTrue(probe.isSameCycle(new Probe(Probe.Kind.FOUND, probe.group, probe)));
+    assertEquals(probe.waits, Probe.decode(probe.encode(1), RANKS).waits);
     String[] lines = probe.table(rank -> "rank " + rank).split("\n", -1);
-    assertEquals(1 + length + (probe.skipped() > 0 ? 1 : 0), lines.length);
+    assertEquals(1 + length + (probe.skipped > 0 ? 1 : 0), lines.length);
   }
 
   @ParameterizedTest
   @CsvSource({"0, 1, ASK", "0, 15, ASK", "1, 0, READ", "2, 2, FOUND"})
   void validProbesAreRead(long kind, long length, Probe.Kind expected) {
     Probe probe = Probe.decode(probe(kind, length), RANKS);
-    assertEquals(expected, probe.kind());
-    assertEquals(length, probe.waits().size());
+    assertEquals(expected, probe.kind);
+    assertEquals(length, probe.waits.size());
     requireReadable(probe);
   }
 

@@ -102,7 +102,7 @@ class EndingTest {
     run(
         (group, communicator) -> {
           Thread hook = new Thread(() -> group.job().leave(Departure.CLOSED, ""));
-          synchronized (group.job().deadlockDetector()) { // leaving must close it
+          synchronized (group.job().deadlockDetector) { // leaving must close it
             hook.start();
             while (!group.job().isEnding()) {
               Thread.onSpinWait();
