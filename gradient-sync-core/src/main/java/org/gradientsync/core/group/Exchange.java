@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 
@@ -15,6 +16,28 @@ import org.gradientsync.spi.Message;
  */
 public final class Exchange {
   private static final int PIECE_BYTES = 1 << 20;
+
+  /**
+   * Elements of a buffer to send to a rank, or to receive from it; no message if there are none.
+   */
+  public record Part(Buffer data, int from, int count, int peer) {
+    private static final Part NONE = new Part(null, 0, 0, RankMap.NO_RANK);
+
+    private HostElement element() {
+      return HostElement.of(data);
+    }
+
+    private int bytes() {
+      return count * element().size();
+    }
+
+    /** What follows the first elements, as much as one message has. */
+    private Part piece(int done) {
+      int left = count - done;
+      int most = left == 0 ? 0 : PIECE_BYTES / element().size();
+      return new Part(data, from + done, Math.min(left, most), peer);
+    }
+  }
 
   private final GroupTransport group;
   private final Wait wait;
@@ -27,11 +50,11 @@ public final class Exchange {
   }
 
   public void send(Buffer data, int from, int count, int destination, int channel) {
-    move(data, from, count, destination, null, 0, 0, 0, channel);
+    move(new Part(data, from, count, destination), Part.NONE, channel);
   }
 
   public void receive(Buffer data, int from, int count, int source, int channel) {
-    move(null, 0, 0, 0, data, from, count, source, channel);
+    move(Part.NONE, new Part(data, from, count, source), channel);
   }
 
   /**
@@ -54,89 +77,61 @@ public final class Exchange {
       int sent = Math.min(blocks, size - rank);
       int received = Math.min(blocks, size - source);
       move(
-          receive,
-          start + rank * count,
-          sent * count,
-          destination,
-          receive,
-          start + source * count,
-          received * count,
-          source,
+          new Part(receive, start + rank * count, sent * count, destination),
+          new Part(receive, start + source * count, received * count, source),
           Channel.DATA);
       move(
-          receive,
-          start,
-          (blocks - sent) * count,
-          destination,
-          receive,
-          start,
-          (blocks - received) * count,
-          source,
+          new Part(receive, start, (blocks - sent) * count, destination),
+          new Part(receive, start, (blocks - received) * count, source),
           Channel.DATA);
     }
   }
 
-  /** Sends and receives at the same time. A count of 0 means no message. */
-  public void move(
-      Buffer send,
-      int sendFrom,
-      int sendCount,
-      int destination,
-      Buffer receive,
-      int receiveFrom,
-      int receiveCount,
-      int source,
-      int channel) {
+  /** Sends and receives at the same time. */
+  public void move(Part send, Part receive, int channel) {
     int sent = 0;
     int received = 0;
-    while (sent < sendCount || received < receiveCount) {
-      int incomingCount = receive == null ? 0 : piece(receive, receiveCount - received);
-      int outgoingCount = send == null ? 0 : piece(send, sendCount - sent);
-      try (Message in = receiver(receive, incomingCount, source, channel);
-          Message out = sender(send, sendFrom + sent, outgoingCount, destination, channel)) {
-        if (in != null) {
-          in.start();
+    while (sent < send.count || received < receive.count) {
+      Part out = send.piece(sent);
+      Part in = receive.piece(received);
+      try (Message receiver = receiver(in, channel);
+          Message sender = sender(out, channel)) {
+        if (receiver != null) {
+          receiver.start();
         }
-        if (out != null) {
-          out.start();
+        if (sender != null) {
+          sender.start();
         }
-        if (in != null) {
-          wait.await(in, source);
-          Buffer arrived = HostElement.of(receive).view(incoming);
-          HostBuffers.copy(arrived, 0, receive, receiveFrom + received, incomingCount);
+        if (receiver != null) {
+          wait.await(receiver, in.peer);
+          HostBuffers.copy(in.element().view(incoming), 0, in.data, in.from, in.count);
         }
-        if (out != null) {
-          wait.await(out, destination);
+        if (sender != null) {
+          wait.await(sender, out.peer);
         }
       }
-      sent += outgoingCount;
-      received += incomingCount;
+      sent += out.count;
+      received += in.count;
     }
   }
 
-  private static int piece(Buffer data, int left) {
-    return Math.min(left, PIECE_BYTES / HostElement.of(data).size());
-  }
-
-  /** Null if the count is 0. */
-  private Message receiver(Buffer data, int count, int source, int channel) {
-    if (count == 0) {
+  /** Null if there are no elements. */
+  private Message receiver(Part part, int channel) {
+    if (part.count == 0) {
       return null;
     }
-    int bytes = count * HostElement.of(data).size();
-    incoming = atLeast(incoming, bytes);
-    return group.receiver(part(incoming, bytes), source, channel);
+    incoming = atLeast(incoming, part.bytes());
+    return group.receiver(part(incoming, part.bytes()), part.peer, channel);
   }
 
-  /** Null if the count is 0. */
-  private Message sender(Buffer data, int from, int count, int destination, int channel) {
-    if (count == 0) {
+  /** Null if there are no elements. */
+  private Message sender(Part part, int channel) {
+    if (part.count == 0) {
       return null;
     }
-    int bytes = count * HostElement.of(data).size();
-    outgoing = atLeast(outgoing, bytes);
-    HostBuffers.copy(data, from, HostElement.of(data).view(outgoing), 0, count);
-    return group.sender(part(outgoing, bytes), destination, channel);
+    outgoing = atLeast(outgoing, part.bytes());
+    HostBuffers.copy(part.data, part.from, part.element().view(outgoing), 0, part.count);
+    return group.sender(part(outgoing, part.bytes()), part.peer, channel);
   }
 
   private static ByteBuffer part(ByteBuffer memory, int bytes) {

@@ -4,6 +4,7 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.group.Exchange.Part;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.rendezvous.CallRecord;
@@ -48,14 +49,8 @@ final class PairedMessages {
         group
             .exchange()
             .move(
-                send,
-                sending.position(),
-                sending.count(),
-                destination,
-                receive,
-                receiving.position(),
-                receiving.count(),
-                source,
+                new Part(send, sending.position(), sending.count(), destination),
+                new Part(receive, receiving.position(), receiving.count(), source),
                 Channel.sending(tag));
       } finally {
         sending.close();
