@@ -21,29 +21,14 @@ import org.gradientsync.spi.CollectiveCall.Kind;
  * same ranks, and the ranks may run the two in different orders. So the ranks propose a tag range,
  * each reserves it if it is still free there, and all release it if it was not free on every rank.
  */
-final class GroupSplit {
+record GroupSplit(
+    WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
   private static final int FIXED = 3; // words of a proposal before the bits
   private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
   private static final int COLOR = 0;
   private static final int KEY = 1;
   private static final int NUMBER = 2;
   private static final SecureRandom RANDOM = new SecureRandom();
-
-  private final WatchedGroup group;
-  private final CallMatcher matcher;
-  private final Exchange exchange;
-  private final Job job;
-  private final ContextIds contexts;
-  private final Origin origin;
-
-  GroupSplit(WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
-    this.group = group;
-    this.matcher = matcher;
-    this.exchange = exchange;
-    this.job = job;
-    this.contexts = job.contexts;
-    this.origin = origin;
-  }
 
   private boolean isWorld() {
     return group.key().context() == ContextIds.WORLD;
@@ -68,17 +53,17 @@ final class GroupSplit {
         job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
-      boolean taken = contexts.tryReserve(context);
+      boolean taken = job.contexts.tryReserve(context);
       long[] outcomes = allGather(new long[] {taken ? 1 : 0});
       if (Arrays.stream(outcomes).min().getAsLong() == 1) {
         if (color >= 0) {
           return part(all, color, context);
         }
-        contexts.release(context);
+        job.contexts.release(context);
         return null;
       }
       if (taken) {
-        contexts.release(context);
+        job.contexts.release(context);
       }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }
@@ -90,7 +75,7 @@ final class GroupSplit {
     own[COLOR] = color;
     own[KEY] = key;
     own[NUMBER] = RANDOM.nextLong();
-    long[] used = contexts.used().toLongArray();
+    long[] used = job.contexts.used().toLongArray();
     System.arraycopy(used, 0, own, FIXED, used.length);
     matcher.meet(
         origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);

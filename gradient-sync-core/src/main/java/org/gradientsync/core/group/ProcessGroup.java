@@ -1,6 +1,5 @@
 package org.gradientsync.core.group;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiConsumer;
@@ -193,8 +192,12 @@ public final class ProcessGroup implements RankGroup {
     }
     GroupSplit.Part part = survivors.agree(watched, state, timeouts());
     int[] peers = survivors.ranks().worldRanks(part.peers());
-    List<Integer> lost = new ArrayList<>(survivors.ranks().worldRanks());
-    lost.removeAll(IntStream.of(peers).boxed().toList());
+    List<Integer> left = IntStream.of(peers).boxed().toList();
+    List<Integer> lost =
+        IntStream.of(survivors.ranks().worldRanks())
+            .boxed()
+            .filter(rank -> !left.contains(rank))
+            .toList();
     transport.goOnWithout(lost);
     job.goOnWithout(lost);
     haveSomeLeft = watched.ranks().all().stream().anyMatch(departures::hasLeft);

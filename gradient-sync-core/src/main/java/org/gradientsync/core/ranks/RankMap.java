@@ -5,32 +5,19 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
 
-/** The ranks of a group: their world ranks, their nodes and their names. */
-public final class RankMap {
+/**
+ * The ranks of a group: their world ranks, their nodes and their names.
+ *
+ * @param transport of the whole job
+ * @param worldRanks the world rank of each rank of the group
+ * @param rank this rank
+ */
+public record RankMap(Transport transport, int[] worldRanks, int rank) {
   /** Stands for no rank. */
   public static final int NO_RANK = -1;
 
   private static final int MAX_NAMED = 4;
   private static final int MAX_LISTED = 16;
-
-  private final Transport transport;
-  private final int[] worldRanks;
-  private final int rank;
-
-  /**
-   * @param transport of the whole job
-   * @param worldRanks the world rank of each rank of the group
-   * @param rank this rank
-   */
-  public RankMap(Transport transport, int[] worldRanks, int rank) {
-    this.transport = transport;
-    this.worldRanks = worldRanks;
-    this.rank = rank;
-  }
-
-  public int rank() {
-    return rank;
-  }
 
   public int size() {
     return worldRanks.length;
@@ -38,10 +25,6 @@ public final class RankMap {
 
   public int worldRank(int peer) {
     return worldRanks[peer];
-  }
-
-  public List<Integer> worldRanks() {
-    return IntStream.of(worldRanks).boxed().toList();
   }
 
   public int[] worldRanks(int[] peers) {

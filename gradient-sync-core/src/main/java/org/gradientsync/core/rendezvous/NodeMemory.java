@@ -14,18 +14,12 @@ import org.gradientsync.core.host.SharedFiles;
  * Memory of each rank of a node, mapped by all of them. The files have no names once every rank has
  * mapped them, so nothing is left behind, however the ranks end. Files of another user or of
  * another size are not mapped.
+ *
+ * @param files create this rank's memory; null if nobody needs them
+ * @param owners of the files of each rank; only if there are files
+ * @param memory of each rank, in native byte order
  */
-public final class NodeMemory {
-  private final SharedFiles files; // or null
-  private final SharedFiles.Owner[] owners;
-  private final ByteBuffer[] memory;
-
-  private NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
-    this.files = files;
-    this.owners = owners;
-    this.memory = memory;
-  }
-
+public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
   /** As below, with the same size for each rank. */
   public static NodeMemory share(Communicator communicator, int bytes) {
     return share(communicator, rank -> bytes, new SharedFiles());
@@ -94,21 +88,12 @@ public final class NodeMemory {
     }
   }
 
-  /** The memory of a rank, in native byte order. */
+  /** The memory of a rank. */
   public ByteBuffer of(int rank) {
     return memory[rank];
   }
 
-  /** The memory of each rank. */
-  public ByteBuffer[] ofAll() {
-    return memory.clone();
-  }
-
-  public SharedFiles files() {
-    return files;
-  }
-
-  /** The owner of a rank's files; only if there are {@link #files}. */
+  /** The owner of a rank's files. */
   public SharedFiles.Owner owner(int rank) {
     return owners[rank];
   }

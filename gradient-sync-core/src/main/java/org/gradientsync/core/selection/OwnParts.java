@@ -50,6 +50,6 @@ public final class OwnParts implements ReducerParts {
 
   @Override
   public ByteBuffer[] memoryOfNode(SyncContext context, int bytes) {
-    return NodeMemory.share(context.communicator(), bytes).ofAll();
+    return NodeMemory.share(context.communicator(), bytes).memory();
   }
 }

@@ -271,7 +271,7 @@ class PeerLayoutTest {
           Gpu device = Mockito.mock(Gpu.class);
           Mockito.when(device.api()).thenReturn(Mockito.mock(CudaApi.class));
           ByteBuffer[] pages =
-              NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).ofAll();
+              NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).memory();
           PeerProgress progress = new PeerProgress(pages, sync.rank(), 2);
           PeerNames names = new PeerNames();
           AbstractDeviceBuffer buffer =

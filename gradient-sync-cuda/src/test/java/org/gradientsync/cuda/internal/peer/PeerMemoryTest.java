@@ -216,7 +216,7 @@ class PeerMemoryTest {
     PeerMemory memory = openAsProcess(rank);
     PeerUnmapFlags unmapFlags =
         new PeerUnmapFlags(
-            NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES).ofAll(),
+            NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES).memory(),
             rank.rank(),
             rank.group().size());
     UnavailableException e =
@@ -275,7 +275,7 @@ class PeerMemoryTest {
           PeerUnmapFlags unmapFlags =
               new PeerUnmapFlags(
                   NodeMemory.share(new GroupCommunicator(rank.group()), PeerUnmapFlags.BYTES)
-                      .ofAll(),
+                      .memory(),
                   rank.rank(),
                   2);
           PeerLayout layout = new PeerLayout(2);

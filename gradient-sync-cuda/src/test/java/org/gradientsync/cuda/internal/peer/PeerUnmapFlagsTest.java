@@ -30,7 +30,7 @@ class PeerUnmapFlagsTest {
           ProcessGroup world = LocalWorld.current().orElseThrow();
           try (ProcessGroup group = world.split(0, sync.rank(), world.timeouts())) {
             ByteBuffer[] memory =
-                NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).ofAll();
+                NodeMemory.share(new GroupCommunicator(group), PeerUnmapFlags.BYTES).memory();
             PeerUnmapFlags unmapFlags = new PeerUnmapFlags(memory, group.rank(), group.size());
             body.run(unmapFlags, group.rank(), sync::barrier);
             sync.barrier();
