@@ -12,7 +12,7 @@ import org.gradientsync.core.backend.Counter;
  */
 public final class GatheredCalls {
   /** The maximum size of a sum. Above it, a node adds faster if each rank adds some elements. */
-  static final int MAX_SUM = 16 << 10;
+  public static final int MAX_SUM = 16 << 10;
 
   /** Above this size, copying and adding on every rank takes longer than more messages. */
   private static final int MAX_PAYLOAD = 8 << 10;
@@ -57,7 +57,7 @@ public final class GatheredCalls {
   }
 
   /** The maximum size of what travels with each call: 0 or a power of two. */
-  static int payloadBytes(int ranks) {
+  public static int payloadBytes(int ranks) {
     int most = Math.min(MAX_PAYLOAD, Integer.highestOneBit(MAX_PAYLOAD_OF_ALL / ranks));
     return most < MIN_MAX_PAYLOAD ? 0 : most;
   }

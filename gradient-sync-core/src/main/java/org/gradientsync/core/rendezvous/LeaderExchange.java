@@ -69,7 +69,7 @@ final class LeaderExchange implements AutoCloseable {
 
     private ByteBuffer allocate(int ranks, int sums) {
       int different = LeaderRounds.bytes(ranks, calls.payloadBytes());
-      int summed = LeaderRounds.messageBytes(sums, LeaderRounds.mostSum());
+      int summed = LeaderRounds.messageBytes(sums, GatheredCalls.MAX_SUM);
       return HostBuffers.allocate(Math.max(different, summed));
     }
 

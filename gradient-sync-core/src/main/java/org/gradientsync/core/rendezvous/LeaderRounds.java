@@ -66,14 +66,4 @@ public record LeaderRounds(int nodes, int node) {
   public static int messageBytes(int parts, int part) {
     return HEADER + CallRecord.BYTES + parts * GatheredCalls.sentBytes(part);
   }
-
-  /** The maximum size of a contribution. */
-  public static int mostPayload(int ranks) {
-    return GatheredCalls.payloadBytes(ranks);
-  }
-
-  /** The maximum size of a sum that travels with the calls, in the accumulator's type. */
-  public static int mostSum() {
-    return GatheredCalls.MAX_SUM;
-  }
 }

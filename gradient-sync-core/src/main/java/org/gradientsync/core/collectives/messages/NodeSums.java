@@ -9,7 +9,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.rendezvous.LeaderRounds;
+import org.gradientsync.core.rendezvous.GatheredCalls;
 import org.gradientsync.core.rendezvous.LeaderSums;
 import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.Rendezvous;
@@ -51,7 +51,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
       }
       sums = new DeviceBuffer[tree == null ? 0 : tree.slots()][1];
       for (int i = 0; i < sums.length; i++) {
-        ByteBuffer part = memory.slice(at(i), LeaderRounds.mostSum()).order(memory.order());
+        ByteBuffer part = memory.slice(at(i), GatheredCalls.MAX_SUM).order(memory.order());
         sums[i][0] = device.wrap(type.accumulator(), part);
       }
     }
@@ -84,12 +84,12 @@ final class NodeSums implements LeaderSums, AutoCloseable {
   }
 
   private static int at(int slot) {
-    return slot * LeaderRounds.mostSum();
+    return slot * GatheredCalls.MAX_SUM;
   }
 
   /** Whether a buffer is small enough; the same on all ranks whose calls match. */
   boolean fits(DeviceBuffer buffer) {
-    return buffer.count() > 0 && bytes(buffer) <= LeaderRounds.mostSum();
+    return buffer.count() > 0 && bytes(buffer) <= GatheredCalls.MAX_SUM;
   }
 
   private static long bytes(DeviceBuffer buffer) {

@@ -2,7 +2,7 @@ package org.gradientsync.core.collectives.nodes;
 
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
-import org.gradientsync.core.rendezvous.LeaderRounds;
+import org.gradientsync.core.rendezvous.GatheredCalls;
 
 /**
  * Which buffers take which way in {@link TwoLevelReducer}, and in which parts. All ranks compute
@@ -74,7 +74,7 @@ record TwoLevelSizes(
       return inRankOrder(nodes, count * element, ranks, shards);
     }
     boolean direct = ranks == nodes * shards && directTakesLess(nodes, count * sum);
-    int carried = direct && nodes == 2 ? MOST_CARRIED_BESIDE_DIRECT : LeaderRounds.mostSum();
+    int carried = direct && nodes == 2 ? MOST_CARRIED_BESIDE_DIRECT : GatheredCalls.MAX_SUM;
     if (carries && count * sum <= carried) {
       return Way.CALLS;
     }
@@ -94,7 +94,7 @@ record TwoLevelSizes(
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
     int rounds = HalvingRounds.count(nodes);
     if (carries
-        && bytes <= LeaderRounds.mostPayload(ranks)
+        && bytes <= GatheredCalls.payloadBytes(ranks)
         && ranks * bytes <= rounds * MOST_CARRIED_A_ROUND) {
       return Way.CALLS;
     }

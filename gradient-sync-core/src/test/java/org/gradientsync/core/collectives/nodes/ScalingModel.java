@@ -7,7 +7,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.rendezvous.LeaderRounds;
+import org.gradientsync.core.rendezvous.GatheredCalls;
 
 /**
  * Prints modelled times of all-reduces on up to 512 nodes, and draws them. Nothing here is
@@ -134,7 +134,7 @@ final class ScalingModel {
 
   private static void printWays(int nodes, long bytes, long count) {
     int ranks = nodes * MACHINE.ranksPerNode();
-    boolean fits = bytes <= LeaderRounds.mostPayload(ranks);
+    boolean fits = bytes <= GatheredCalls.payloadBytes(ranks);
     System.out.printf(
         Locale.ROOT,
         "| %d (%d) | %s | %s | %s | %s | %s | %s | %s | %s |%n",
@@ -144,7 +144,7 @@ final class ScalingModel {
         fits ? time(ModelledTwoLevel.withCalls(MACHINE, nodes, count)) : "",
         time(ModelledTwoLevel.exchange(MACHINE, nodes, count)),
         time(ModelledTwoLevel.runningSum(MACHINE, nodes, SumOrder.RANKS, count)),
-        bytes <= LeaderRounds.mostSum()
+        bytes <= GatheredCalls.MAX_SUM
             ? time(ModelledTwoLevel.withSums(MACHINE, nodes, count))
             : "",
         time(ModelledTwoLevel.directSums(MACHINE, nodes, count)),

@@ -13,6 +13,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
+import org.gradientsync.core.rendezvous.GatheredCalls;
 import org.gradientsync.core.rendezvous.LeaderRounds;
 import org.gradientsync.core.rendezvous.SumTree;
 import org.gradientsync.spi.CollectiveCall;
@@ -24,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Sums in any order that travel with the calls, between threads that stand for ranks of nodes. */
 class SmallSumsTest {
   private static final Settings ANY = new Settings(Map.of("order", "any"));
-  private static final int MOST = LeaderRounds.mostSum();
+  private static final int MOST = GatheredCalls.MAX_SUM;
 
   /** One rank on the first node, two on the second, and so on by turns. */
   private static int[] nodes(int count) {
