@@ -50,9 +50,7 @@ import org.slf4j.LoggerFactory;
 public final class DeadlockDetector implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
   private static final long PROBE_NANOS = 300_000_000;
-
-  /** The maximum number of probes that are read from a rank at a time. */
-  private static final int AT_A_TIME = 100;
+  private static final int AT_A_TIME = 100; // probes that are read for each rank
 
   private final Mailbox probes;
   private final Function<GroupKey, WatchedGroup> groups;

@@ -18,12 +18,9 @@ import org.gradientsync.core.rendezvous.WaitPhase;
  */
 public final class Probe {
   enum Kind {
-    /** Extends the chain of waits. */
-    ASK,
-    /** Acknowledges a probe, so that the next may be sent. */
-    READ,
-    /** Reports a cycle. */
-    FOUND
+    ASK, // extends the chain of waits
+    READ, // acknowledges a probe, so that the next may be sent
+    FOUND // reports a cycle
   }
 
   /**

@@ -18,23 +18,20 @@ import org.gradientsync.spi.Timeouts;
  * throw.
  */
 public final class Wait {
-  /** Polls before the processor is yielded: the length of a short wait. */
+  // Polls before the processor is yielded: the length of a short wait. Fewer if ranks share
+  // processors, because the awaited rank may need this one.
   private static final int SPINS = 2000;
-
-  /** The same if ranks share processors: the awaited rank may need this one. */
   private static final int CROWDED_SPINS = 20;
-
-  /** Polls of the message between looks at anything else. */
-  private static final int YIELDS = 20;
+  private static final int YIELDS = 20; // polls of the message between looks at anything else
 
   private static final long SPIN_NANOS = Duration.ofMillis(50).toNanos();
   private static final long PARK_NANOS = 100_000;
+  private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
   /** When a wait is long. Multiplied by the number of ranks per processor, up to the maximum. */
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
 
   private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
-  private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
   private final WatchedGroup group;
   private final GroupState state;

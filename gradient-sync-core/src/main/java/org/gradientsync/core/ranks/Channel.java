@@ -8,37 +8,20 @@ import org.gradientsync.Communicator;
  * were sent.
  */
 public final class Channel {
-  /** The calls that the ranks compare at a rendezvous. */
-  public static final int CALLS = 0;
-
-  /** Departure and failure notices. */
-  static final int DEPARTURE = 1;
-
-  /** The data of collectives. */
-  public static final int DATA = 2;
-
-  /** The reduce-scatter half of an all-reduce. */
-  public static final int SCATTER = 3;
-
-  /** The all-gather half of an all-reduce. */
-  public static final int GATHER = 4;
-
-  /** The probes of the deadlock detector; in the world group only. */
-  public static final int PROBE = 5;
-
-  /** Notices of ranks that have arrived at a late call. */
-  public static final int ARRIVALS = 6;
-
-  /** How the ranks that are left agree to go on. */
-  public static final int SURVIVORS = 7;
+  public static final int CALLS = 0; // the calls that the ranks compare at a rendezvous
+  static final int DEPARTURE = 1; // departure and failure notices
+  public static final int DATA = 2; // the data of collectives
+  public static final int SCATTER = 3; // the reduce-scatter half of an all-reduce
+  public static final int GATHER = 4; // the all-gather half of an all-reduce
+  public static final int PROBE = 5; // the probes of the deadlock detector; in the world group only
+  public static final int ARRIVALS = 6; // notices of ranks that have arrived at a late call
+  public static final int SURVIVORS = 7; // how the ranks that are left agree to go on
 
   /** In the place of a user's tag, for messages on device memory. */
   public static final int DEVICE_TAG = Communicator.MAX_TAG + 1;
 
   private static final int USER = 16;
-
-  /** The number of tag bits that hold the channel. */
-  public static final int BITS = 13;
+  public static final int BITS = 13; // the number of tag bits that hold the channel
 
   private Channel() {}
 

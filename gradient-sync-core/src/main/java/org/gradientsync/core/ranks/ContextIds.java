@@ -8,11 +8,8 @@ import java.util.BitSet;
  * them. Closing a group is local, so ranks may release a range at different times.
  */
 public final class ContextIds {
-  /** The maximum number of open groups. */
-  public static final int LIMIT = 1024;
-
-  /** The tag range of the world group. */
-  public static final int WORLD = 0;
+  public static final int LIMIT = 1024; // the maximum number of open groups
+  public static final int WORLD = 0; // the tag range of the world group
 
   private final BitSet used = new BitSet(LIMIT);
 

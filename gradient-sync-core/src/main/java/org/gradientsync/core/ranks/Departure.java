@@ -2,13 +2,8 @@ package org.gradientsync.core.ranks;
 
 /** How a rank left a group. The exceptions of the other ranks report it. */
 public enum Departure {
-  /** The program closed its group, or reached its end. */
   CLOSED("it closed its side or ended"),
-
-  /** A signal ended the process. */
   SIGNAL("its process is shutting down after a signal (SIGTERM, SIGINT or SIGHUP)"),
-
-  /** The program ended its process. */
   EXIT("its program called System.exit");
 
   private static final Departure[] ALL = values();

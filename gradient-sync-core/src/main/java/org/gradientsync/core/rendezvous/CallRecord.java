@@ -61,17 +61,10 @@ public final class CallRecord {
     }
   }
 
-  /** The size of a call in a message. */
-  public static final int BYTES = 192;
-
-  /** The memory id of a buffer that no other rank can map. */
-  private static final long NOWHERE = -1;
-
-  /** The memory id of elements that travel with the call. */
-  private static final long INLINE = -2;
-
-  /** The memory id of elements of which sums travel with the calls. */
-  private static final long SUMMED = -3;
+  public static final int BYTES = 192; // the size of a call in a message
+  private static final long NOWHERE = -1; // the memory id of a buffer that no other rank can map
+  private static final long INLINE = -2; // the memory id of elements that travel with the call
+  private static final long SUMMED = -3; // the memory id of elements that are summed on the way
 
   /**
    * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
@@ -96,15 +89,11 @@ public final class CallRecord {
   private static final int NAME_HASH = 0;
   private static final int NAME_OFFSET = 8;
   private static final int NAME_TEXT = 16;
-
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
   private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
 
-  /** The name of the input, or of the only buffer. */
-  public static final int INPUT = 0;
-
+  public static final int INPUT = 0; // the name of the input, or of the only buffer
   public static final int OUTPUT = 1;
-
   public static final int NO_ROOT = -1;
 
   private static final Kind[] KINDS = Kind.values();

@@ -18,15 +18,9 @@ import org.gradientsync.spi.Message;
  * so have read its slot of call k. The same holds for a small payload that travels with the call.
  */
 public final class SharedMemoryRendezvous implements Rendezvous {
-  /** The counter of the call that a rank has reached. */
-  static final int ARRIVED = 0;
-
-  /** The counter of the call whose shard a rank has reduced. */
-  public static final int REDUCED = 1;
-
-  /** The counter of the call after which a rank reads no other rank's memory. */
-  public static final int DONE = 2;
-
+  static final int ARRIVED = 0; // the counter of the call that a rank has reached
+  public static final int REDUCED = 1; // the counter of the call whose shard a rank has reduced
+  public static final int DONE = 2; // the counter of the call that a rank has finished
   private static final int ABANDONED = 3;
   private static final int CHUNKS = 4;
   private static final int WAITS_FOR = 5;
@@ -34,7 +28,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int LINE = Counter.LINE;
   private static final int CALLS = COUNTERS * LINE;
   private static final int CALL_LINES = (CallRecord.BYTES + LINE - 1) / LINE * LINE;
-
   private static final int PAYLOADS = CALLS + SLOTS * CALL_LINES;
 
   /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */

@@ -2,12 +2,8 @@ package org.gradientsync.core.rendezvous;
 
 /** The event for which a rank waits. */
 public enum WaitPhase {
-  /** Another rank reaches a collective. */
-  RENDEZVOUS,
-  /** The receiver arrives. */
-  SEND,
-  /** The sender arrives. */
-  RECEIVE,
-  /** A rank that has arrived does its part. */
-  DATA
+  RENDEZVOUS, // another rank reaches a collective
+  SEND, // the receiver arrives
+  RECEIVE, // the sender arrives
+  DATA // a rank that has arrived does its part
 }
