@@ -4,8 +4,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
-import org.gradientsync.core.rendezvous.Pairs;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -37,7 +37,7 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /** Begins a wait in the call with a number: of the collective, or the rounds of {@link Pairs}. */
+  /** Begins a wait in the call with a number: of the collective, or the {@link Arrivals#rounds}. */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;
@@ -45,7 +45,7 @@ public final class LongWait {
     phase = newPhase;
     number = newNumber;
     timeouts = newTimeouts;
-    tag = group.arrivals().pairs().tag();
+    tag = group.arrivals().tag();
     clock.restart();
   }
 

@@ -150,7 +150,7 @@ public final class CallMatcher {
   /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */
   public void awaitPair(Message message, int peer, boolean sends) {
     WaitPhase phase = sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
-    wait.await(message, peer, phase, arrivals.pairs().rounds(peer, sends));
+    wait.await(message, peer, phase, arrivals.rounds(peer, sends));
   }
 
   /**

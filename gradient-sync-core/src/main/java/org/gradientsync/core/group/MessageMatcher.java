@@ -70,10 +70,10 @@ final class MessageMatcher implements AutoCloseable {
     matcher.beginPair(
         sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
     Link link = record(message);
-    arrivals.pairs().nextRound();
+    arrivals.nextRound();
     link.start();
     await(link);
-    arrivals.pairs().end();
+    arrivals.endRounds();
     if (!link.matches()) {
       calls.finished();
       throw mismatch(link);
@@ -116,16 +116,16 @@ final class MessageMatcher implements AutoCloseable {
     for (int i = 0; i < round.size(); i++) {
       Link link = record(round.get(i));
       links.add(link);
-      arrivals.pairs().add(link.peer, link.sends);
+      arrivals.addPeer(link.peer, link.sends);
     }
-    arrivals.pairs().nextRound();
+    arrivals.nextRound();
     for (int i = 0; i < links.size(); i++) {
       links.get(i).start();
     }
     for (int i = 0; i < links.size(); i++) {
       await(links.get(i));
     }
-    arrivals.pairs().end();
+    arrivals.endRounds();
     MismatchedCallException first = null;
     for (int i = links.size() - 1; i >= 0; i--) {
       Link link = links.get(i);

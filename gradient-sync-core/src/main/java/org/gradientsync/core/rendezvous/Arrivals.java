@@ -1,6 +1,7 @@
 package org.gradientsync.core.rendezvous;
 
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.function.BiPredicate;
 import org.gradientsync.GradientSyncException;
@@ -17,22 +18,32 @@ import org.slf4j.LoggerFactory;
  * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Arrivals implements AutoCloseable {
+  private static final int ROUNDS = 2; // of an exchange
   private static final Logger log = LoggerFactory.getLogger(Arrivals.class);
 
   private final GroupTransport transport;
   private final RankMap ranks;
   private final Calls calls;
-  private final Pairs pairs;
   private final ArrivalNotices notices;
   private Rendezvous rendezvous;
-  private boolean pair; // the last call is an exchange with single other ranks
+
+  // The exchanges that this rank has had with each other one. Both ranks of a pair count alike,
+  // because neither ends an exchange without the other.
+  private final long[] sent;
+  private final long[] received;
+  private boolean pair; // whether the last call is an exchange; to and from these ranks:
+  private final BitSet destinations = new BitSet();
+  private final BitSet sources = new BitSet();
+  private int tag;
+  private int round; // 0 between exchanges
 
   /** The first rendezvous is by messages. */
   public Arrivals(GroupTransport transport, Calls calls, long id, Liveness liveness) {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
-    pairs = new Pairs(ranks.size());
+    sent = new long[ranks.size()];
+    received = new long[ranks.size()];
     notices = new ArrivalNotices(transport, id, liveness);
     rendezvous = MessageRendezvous.withoutSharedMemory(transport, notices, false);
   }
@@ -47,13 +58,57 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
-  public void beginPair(int destination, int source, int tag) {
+  public void beginPair(int destination, int source, int newTag) {
     pair = true;
-    pairs.begin(destination, source, tag);
+    destinations.clear();
+    sources.clear();
+    addPeer(destination, true);
+    addPeer(source, false);
+    tag = newTag;
+    round = 0;
   }
 
-  public Pairs pairs() {
-    return pairs;
+  /** Adds a rank to the exchange, or {@link RankMap#NO_RANK}. */
+  public void addPeer(int peer, boolean sends) {
+    if (peer != RankMap.NO_RANK) {
+      (sends ? destinations : sources).set(peer);
+    }
+  }
+
+  public int tag() {
+    return tag;
+  }
+
+  /** Begins a round of the exchange: that of the calls, then that of the verdicts on them. */
+  public void nextRound() {
+    round++;
+  }
+
+  /** Ends the rounds of the exchange. */
+  public void endRounds() {
+    round = 0;
+    count(destinations, sent);
+    count(sources, received);
+  }
+
+  private static void count(BitSet current, long[] exchanges) {
+    for (int peer = current.nextSetBit(0); peer >= 0; peer = current.nextSetBit(peer + 1)) {
+      exchanges[peer]++;
+    }
+  }
+
+  /**
+   * The rounds of all sends to a rank, or of all receives from it, including the current one. The
+   * other rank must reach as many.
+   */
+  public long rounds(int peer, boolean sends) {
+    return ROUNDS * (sends ? sent : received)[peer] + round;
+  }
+
+  /** The rounds that this rank has reached, as sender or as receiver, for a rank with a tag. */
+  private long reached(int peer, boolean sends, int itsTag) {
+    boolean isCurrent = (sends ? destinations : sources).get(peer) && tag == itsTag;
+    return rounds(peer, sends) - (isCurrent ? 0 : round);
   }
 
   /** Whether the last call is an exchange with single other ranks. */
@@ -86,18 +141,18 @@ public final class Arrivals implements AutoCloseable {
    * Whether this rank has reached the call for which another rank waits. Once true, it stays true.
    * The caller holds the group's lock, or one thread makes all calls.
    *
-   * @param number of the collective, or the rounds of {@link Pairs}
+   * @param number of the collective, or the {@link #rounds} of an exchange
    * @param worldRank the rank that waits
    */
-  public boolean hasReached(WaitPhase phase, long number, int tag, int worldRank) {
+  public boolean hasReached(WaitPhase phase, long number, int itsTag, int worldRank) {
     int peer = ranks.find(worldRank);
     if (peer == RankMap.NO_RANK) {
       return true;
     }
     return switch (phase) {
       case RENDEZVOUS -> calls.met() >= number;
-      case SEND -> pairs.reached(peer, false, tag) >= number;
-      case RECEIVE -> pairs.reached(peer, true, tag) >= number;
+      case SEND -> reached(peer, false, itsTag) >= number;
+      case RECEIVE -> reached(peer, true, itsTag) >= number;
       case DATA -> true;
     };
   }

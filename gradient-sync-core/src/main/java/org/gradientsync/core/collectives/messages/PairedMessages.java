@@ -70,7 +70,7 @@ final class PairedMessages {
     sending.writeVerdict(different == null);
     receiving.writeVerdict(different == null);
     exchange();
-    group.arrivals().pairs().end();
+    group.arrivals().endRounds();
     if (different != null) {
       return different.mismatch();
     }
@@ -79,7 +79,7 @@ final class PairedMessages {
   }
 
   private void exchange() {
-    group.arrivals().pairs().nextRound();
+    group.arrivals().nextRound();
     sending.start();
     receiving.start();
     sending.await();
