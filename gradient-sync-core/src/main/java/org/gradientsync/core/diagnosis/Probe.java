@@ -24,12 +24,10 @@ public final class Probe {
   }
 
   /**
-   * A rank's wait for another.
+   * A rank's wait for another in a group, with its {@link CallRecord}.
    *
-   * @param group in which it waits
    * @param number the call; see {@link LongWait#begin}
    * @param id unique among the waits of the rank
-   * @param call a {@link CallRecord}
    */
   record Wait(
       int waiting,

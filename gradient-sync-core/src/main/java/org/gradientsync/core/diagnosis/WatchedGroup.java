@@ -6,15 +6,7 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.Calls;
 
-/**
- * What the deadlock detector and the reports see of a group. Any thread may read it.
- *
- * @param key identifies the group on all ranks
- * @param ranks its ranks
- * @param liveness which ranks are alive
- * @param calls what this rank has called
- * @param arrivals which calls the ranks have reached
- */
+/** What the deadlock detector and the reports see of a group. Any thread may read it. */
 public record WatchedGroup(
     GroupKey key, RankMap ranks, Liveness liveness, Calls calls, Arrivals arrivals) {
 

@@ -153,13 +153,8 @@ public final class ProcessGroup implements RankGroup {
   }
 
   /**
-   * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}.
-   *
-   * @param origin the user's call
-   * @param color the new group that this rank joins; none if negative
-   * @param key orders the ranks in it
-   * @param newTimeouts the time-outs of the new group
-   * @return the new group, or null
+   * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}. The origin is
+   * the user's call. Returns null if the color is negative.
    */
   public synchronized ProcessGroup split(Origin origin, int color, int key, Timeouts newTimeouts) {
     if (isWorld()) {

@@ -75,12 +75,7 @@ final class Survivors {
   private WaitClock time;
 
   /**
-   * What a rank tells another one.
-   *
-   * @param context the tag range
-   * @param id of the new group
-   * @param used the tag ranges that the sender uses
-   * @param gone the ranks that it misses
+   * What a rank tells another one, with the tag ranges that it uses and the ranks that it misses.
    */
   private record Letter(int type, int context, long ballot, long id, BitSet used, BitSet gone) {}
 
@@ -100,11 +95,9 @@ final class Survivors {
   }
 
   /**
-   * Agrees on the ranks that are left.
+   * Agrees on the ranks that are left of a group. The peers of the new one have the numbers of the
+   * first group.
    *
-   * @param group of those that were left until now
-   * @param state the group's; throws if this process is ending
-   * @return the new group, whose peers have the numbers of the first group
    * @throws RankLostException if the others have gone on without this rank, or too few have come
    */
   GroupSplit.Part agree(WatchedGroup group, GroupState state, Timeouts limits) {

@@ -82,12 +82,7 @@ public final class Wait {
     await(message, peer, WaitPhase.DATA, 0);
   }
 
-  /**
-   * Waits for a started message.
-   *
-   * @param phase what the rank at its other end must do
-   * @param number see {@link LongWait#begin}
-   */
+  /** As above, until the rank does something else; for the number see {@link LongWait#begin}. */
   void await(Message message, int peer, WaitPhase phase, long number) {
     // Most waits are short and must cost nothing, so the clock is read only when one gets long.
     for (int spin = 0; spin < spins; spin++) {

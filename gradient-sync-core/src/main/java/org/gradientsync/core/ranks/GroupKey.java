@@ -1,9 +1,4 @@
 package org.gradientsync.core.ranks;
 
-/**
- * Identifies a group on all of its ranks.
- *
- * @param context the tag range, which other groups may have used, and may use on other ranks
- * @param id random
- */
+/** Identifies a group on all of its ranks: its tag range, which others use later, and a number. */
 public record GroupKey(long context, long id) {}

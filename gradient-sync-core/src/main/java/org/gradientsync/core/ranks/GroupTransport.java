@@ -17,20 +17,14 @@ public record GroupTransport(Transport transport, RankMap ranks, int context) {
     return ranks.size();
   }
 
-  /**
-   * Prepares a message to a rank of the group. See {@link Transport#sender}.
-   *
-   * @param channel one of {@link Channel}
-   */
+  /** Prepares a message to a rank of the group, on a {@link Channel}. */
   public Message sender(ByteBuffer memory, int peer, int channel) {
     return transport.sender(memory, ranks.worldRank(peer), context << Channel.BITS | channel);
   }
 
   /**
    * Prepares to receive a message from a rank of the group, or from any with {@link
-   * Transport#ANY_RANK}. See {@link Transport#receiver}.
-   *
-   * @param channel one of {@link Channel}
+   * Transport#ANY_RANK}, on a {@link Channel}.
    */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
     int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);

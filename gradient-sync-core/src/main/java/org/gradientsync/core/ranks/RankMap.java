@@ -5,13 +5,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
 
-/**
- * The ranks of a group: their world ranks, their nodes and their names.
- *
- * @param transport of the whole job
- * @param worldRanks the world rank of each rank of the group
- * @param rank this rank
- */
+/** The ranks of a group, of which this is one: their world ranks, their nodes and their names. */
 public record RankMap(Transport transport, int[] worldRanks, int rank) {
   /** Stands for no rank. */
   public static final int NO_RANK = -1;

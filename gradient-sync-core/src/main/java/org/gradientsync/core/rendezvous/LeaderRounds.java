@@ -6,9 +6,6 @@ package org.gradientsync.core.rendezvous;
  * (recursive doubling), so each has an aligned block of nodes. Otherwise each passes what it has to
  * a node before it (J. Bruck et al.: Efficient Algorithms for All-to-All Communications in
  * Multiport Message-Passing Systems. IEEE TPDS 8(11), 1997).
- *
- * @param nodes the number of nodes
- * @param node the leader's node
  */
 public record LeaderRounds(int nodes, int node) {
   private static final int HEADER = Long.BYTES; // the payload of each entry, and the form

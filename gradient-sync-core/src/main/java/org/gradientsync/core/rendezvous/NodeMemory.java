@@ -26,12 +26,8 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
   }
 
   /**
-   * Creates and maps the memory. Collective.
+   * Creates and maps the memory of ranks on one node, all zeros. Collective.
    *
-   * @param communicator the ranks, all on one node
-   * @param bytes the size for a rank
-   * @param files create this rank's memory
-   * @return the memory, all zeros
    * @throws UnavailableException on all ranks if one of them fails
    */
   public static NodeMemory share(
