@@ -4,14 +4,13 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.gradientsync.spi.Message;
 
 /**
  * A number in memory that several processes have mapped. One rank sets it, the others watch it. It
  * only grows, so it is never reset. A rank that sees a value also sees everything that was written
  * before it.
  */
-public final class Counter implements Message {
+public final class Counter implements Condition {
   /** The distance between counters: two cache lines, because processors prefetch pairs of lines. */
   public static final int LINE = 128;
 
@@ -59,17 +58,7 @@ public final class Counter implements Message {
   }
 
   @Override
-  public void start() {
-    // nothing to start: another rank sets the value
-  }
-
-  @Override
   public boolean test() {
     return get() >= expected;
-  }
-
-  @Override
-  public void close() {
-    // the collector unmaps the memory after the last reference
   }
 }

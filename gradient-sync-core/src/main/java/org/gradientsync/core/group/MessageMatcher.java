@@ -33,6 +33,7 @@ final class MessageMatcher implements AutoCloseable {
   private final Arrivals arrivals;
   private final Link[] sending;
   private final Link[] receiving;
+  private final List<CollectiveCall> single = new ArrayList<>();
   private final List<Link> links = new ArrayList<>(); // of the round that meets
   private final Deque<List<CollectiveCall>> spare = new ArrayDeque<>(); // one for each depth
 
@@ -65,18 +66,12 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   void meet(CollectiveCall message) {
-    boolean sends = message.sends();
-    int peer = message.peer();
-    matcher.beginPair(
-        sends ? peer : RankMap.NO_RANK, sends ? RankMap.NO_RANK : peer, Channel.DEVICE_TAG);
-    Link link = record(message);
-    arrivals.nextRound();
-    link.start();
-    await(link);
-    arrivals.endRounds();
-    if (!link.matches()) {
+    single.clear();
+    single.add(message);
+    MismatchedCallException mismatch = meet(single);
+    if (mismatch != null) {
       calls.finished();
-      throw mismatch(link);
+      throw mismatch;
     }
   }
 
@@ -109,21 +104,23 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  /** Removes the messages of a round that do not match. */
+  /** Meets the other ranks of messages, and removes those that do not match. */
   private MismatchedCallException meet(List<CollectiveCall> round) {
     matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
     links.clear();
     for (int i = 0; i < round.size(); i++) {
-      Link link = record(round.get(i));
-      links.add(link);
-      arrivals.addPeer(link.peer, link.sends);
+      CollectiveCall message = round.get(i);
+      links.add(record(message));
+      arrivals.addPeer(message.peer(), message.sends());
     }
     arrivals.nextRound();
     for (int i = 0; i < links.size(); i++) {
       links.get(i).start();
     }
     for (int i = 0; i < links.size(); i++) {
-      await(links.get(i));
+      Link link = links.get(i);
+      matcher.awaitPair(link.receive, link.peer, link.sends);
+      matcher.awaitPair(link.send, link.peer, link.sends);
     }
     arrivals.endRounds();
     MismatchedCallException first = null;
@@ -135,11 +132,6 @@ final class MessageMatcher implements AutoCloseable {
       }
     }
     return first;
-  }
-
-  private void await(Link link) {
-    matcher.awaitPair(link.receive, link.peer, link.sends);
-    matcher.awaitPair(link.send, link.peer, link.sends);
   }
 
   /** Records a message, and writes it to what the ranks exchange. */

@@ -150,12 +150,9 @@ public final class CallRecord {
     target.putLong(MEMORY_OFFSET, memoryOffset);
   }
 
-  static void writeInline(ByteBuffer target, int bytes) {
-    writePlace(target, INLINE, bytes);
-  }
-
-  static void writeSummed(ByteBuffer target, int bytes) {
-    writePlace(target, SUMMED, bytes);
+  /** Writes that the elements travel with the call, themselves or in sums. */
+  static void writeCarried(ByteBuffer target, int bytes, boolean summed) {
+    writePlace(target, summed ? SUMMED : INLINE, bytes);
   }
 
   /** Whether sums of the elements travel with the calls. */

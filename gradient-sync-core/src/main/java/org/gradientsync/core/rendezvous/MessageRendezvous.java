@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -49,8 +50,8 @@ public final class MessageRendezvous implements Rendezvous {
   private final IntPredicate comeNear = this::hasComeNear;
   private final int leader; // of this node
   private final int nodeSize;
-  private final Message[] arrivals;
-  private final Message[] completions;
+  private final Condition[] arrivals;
+  private final Condition[] completions;
   private Payload next; // of the next call, or null
   private HostBuffer announced; // in the next call, in the place of its input; or null
   private long current;
@@ -97,11 +98,12 @@ public final class MessageRendezvous implements Rendezvous {
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
     tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
     exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
-    arrivals = new Message[group.size()];
-    completions = new Message[group.size()];
-    for (int peer = 0; peer < arrivals.length; peer++) {
-      arrivals[peer] = new Condition(peer, true);
-      completions[peer] = new Condition(peer, false);
+    arrivals = new Condition[group.size()];
+    completions = new Condition[group.size()];
+    for (int i = 0; i < arrivals.length; i++) {
+      int peer = i;
+      arrivals[i] = () -> hasCome(peer) || look() && hasCome(peer);
+      completions[i] = () -> isDoneWith(peer) || look() && isDoneWith(peer);
     }
   }
 
@@ -206,11 +208,7 @@ public final class MessageRendezvous implements Rendezvous {
     }
     LeaderSums sums = next instanceof LeaderSums leaderSums ? leaderSums : null;
     if (next != null) {
-      if (sums != null) {
-        CallRecord.writeSummed(own, next.bytes());
-      } else {
-        CallRecord.writeInline(own, next.bytes());
-      }
+      CallRecord.writeCarried(own, next.bytes(), sums != null);
       next.write(slot());
       next = null;
     }
@@ -326,35 +324,5 @@ public final class MessageRendezvous implements Rendezvous {
   @Override
   public void close() {
     Resources.closeAll(exchange);
-  }
-
-  /** What a rank waits for. Other ranks start it. */
-  private final class Condition implements Message {
-    private final int peer;
-    private final boolean arrives; // otherwise it has done its part
-
-    Condition(int peer, boolean arrives) {
-      this.peer = peer;
-      this.arrives = arrives;
-    }
-
-    private boolean isMet() {
-      return arrives ? hasCome(peer) : isDoneWith(peer);
-    }
-
-    @Override
-    public void start() {
-      // nothing to start
-    }
-
-    @Override
-    public boolean test() {
-      return isMet() || look() && isMet();
-    }
-
-    @Override
-    public void close() {
-      // nothing to close
-    }
   }
 }

@@ -2,6 +2,7 @@ package org.gradientsync.core.collectives.shared;
 
 import java.util.List;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.SharedFiles;
@@ -9,7 +10,6 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
-import org.gradientsync.spi.Message;
 
 /** The ranks of this node, which read each other's buffers during a call. */
 public final class NodeMates {
@@ -60,23 +60,13 @@ public final class NodeMates {
   }
 
   /** Finishes when a mate has read, or waits for another rank. */
-  private final class Awaited implements Message {
+  private final class Awaited implements Condition {
     private int reader;
     private int rank;
 
     @Override
-    public void start() {
-      // the mate starts it
-    }
-
-    @Override
     public boolean test() {
       return !isReading(reader) || toWaitFor(reader) != rank;
-    }
-
-    @Override
-    public void close() {
-      // nothing to close
     }
   }
 
