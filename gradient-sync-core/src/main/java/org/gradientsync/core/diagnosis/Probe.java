@@ -107,7 +107,7 @@ public final class Probe {
     if (!isBelow(kind, KINDS.length) || !isBelow(length, MAX + 1L) || !isBelow(sender, ranks)) {
       return null;
     }
-    Probe probe = new Probe(KINDS[(int) kind], new GroupKey(in.getLong(), in.getLong()));
+    Probe probe = new Probe(KINDS[(int) kind], new GroupKey((int) in.getLong(), in.getLong()));
     probe.sender = (int) sender;
     probe.passed = in.getLong();
     long skipped = in.getLong();
@@ -124,7 +124,7 @@ public final class Probe {
   private boolean read(ByteBuffer in, int ranks) {
     long waiting = in.getLong();
     long awaited = in.getLong();
-    GroupKey key = new GroupKey(in.getLong(), in.getLong());
+    GroupKey key = new GroupKey((int) in.getLong(), in.getLong());
     long phase = in.getLong();
     long number = in.getLong();
     int tag = (int) in.getLong();

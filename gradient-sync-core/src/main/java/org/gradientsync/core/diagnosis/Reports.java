@@ -10,7 +10,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.function.Function;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.Liveness;
 import org.slf4j.Logger;
@@ -48,7 +47,7 @@ public final class Reports implements AutoCloseable {
   final ReportFolder folder;
   final WatchedGroup group;
   private final Liveness liveness;
-  private final Function<String, List<String>> report;
+  private final RankReport report;
   private final ConcurrentMap<Integer, String> here;
   private boolean written;
 
@@ -57,10 +56,8 @@ public final class Reports implements AutoCloseable {
    *
    * @param base the folder for reports
    * @param job random, and the same on all ranks of the job
-   * @param report returns this rank's report, on any thread. The argument is the reason, or an
-   *     empty text if another rank has requested it
    */
-  public Reports(Path base, long job, WatchedGroup group, Function<String, List<String>> report) {
+  public Reports(Path base, long job, WatchedGroup group, RankReport report) {
     folder = new ReportFolder(base, job, group.key().id());
     this.group = group;
     this.liveness = group.liveness();
@@ -170,7 +167,7 @@ public final class Reports implements AutoCloseable {
   private void write(String why) {
     List<String> lines = List.of();
     try {
-      lines = report.apply(why);
+      lines = report.of(why);
       if (folder.where() != null) {
         folder.write(group.rank(), lines);
         for (int peer : group.ranks().all()) {

@@ -1,6 +1,7 @@
 package org.gradientsync.core.diagnosis;
 
 import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
@@ -8,13 +9,26 @@ import org.gradientsync.core.rendezvous.Calls;
 
 /** What the deadlock detector and the reports see of a group. Any thread may read it. */
 public record WatchedGroup(
-    GroupKey key, RankMap ranks, Liveness liveness, Calls calls, Arrivals arrivals) {
+    GroupTransport messages, Liveness liveness, Calls calls, Arrivals arrivals) {
+  public GroupKey key() {
+    return messages.key();
+  }
+
+  public RankMap ranks() {
+    return messages.ranks();
+  }
 
   public int rank() {
-    return ranks.rank();
+    return messages.rank();
   }
 
   public int size() {
-    return ranks.size();
+    return messages.size();
+  }
+
+  /** The current call, for the end of an error message. */
+  public String during() {
+    return "in=%s of communicator %s with %s ranks"
+        .formatted(calls.current(), key().context(), size());
   }
 }

@@ -12,6 +12,8 @@ import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.core.ranks.GroupKey;
+import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall.Kind;
@@ -30,26 +32,11 @@ record GroupSplit(
   private static final int NUMBER = 2;
   private static final SecureRandom RANDOM = new SecureRandom();
 
-  private boolean isWorld() {
-    return group.key().context() == ContextIds.WORLD;
-  }
-
-  /**
-   * The subgroup that a rank joins.
-   *
-   * @param context the tag range
-   * @param id random, and the same on all of its ranks; distinguishes it from earlier owners of the
-   *     tag range
-   * @param peers its ranks in order, by their numbers in the parent group
-   * @param rank this rank's number in it
-   */
-  record Part(int context, long id, int[] peers, int rank) {}
-
-  /** The part that this rank joins, or null if its color is negative. */
-  Part agree(int color, int key) {
+  /** The messages of the subgroup that this rank joins; null if its color is negative. */
+  GroupTransport agree(int color, int key) {
     while (true) {
       long[] all = proposals(color, key);
-      if (isWorld()) { // from two numbers, so that it reveals no group's id
+      if (group.key().isWorld()) { // from two numbers, so that it reveals no group's id
         job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
@@ -123,7 +110,7 @@ record GroupSplit(
                 ContextIds.LIMIT));
   }
 
-  private Part part(long[] all, int color, int context) {
+  private GroupTransport part(long[] all, int color, int context) {
     List<Integer> joining = new ArrayList<>();
     for (int peer = 0; peer < group.size(); peer++) {
       if (all[peer * WORDS + COLOR] == color) {
@@ -134,6 +121,6 @@ record GroupSplit(
     joining.sort((a, b) -> Long.compare(all[a * WORDS + KEY], all[b * WORDS + KEY]));
     long id = all[joining.get(0) * WORDS + NUMBER];
     int[] peers = joining.stream().mapToInt(Integer::intValue).toArray();
-    return new Part(context, id, peers, joining.indexOf(group.rank()));
+    return group.messages().part(new GroupKey(context, id), peers);
   }
 }

@@ -35,13 +35,9 @@ final class GroupState {
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
-  GroupState(
-      WatchedGroup group,
-      DepartureNotices departures,
-      Optional<Reports> reports,
-      BooleanSupplier ending) {
+  GroupState(WatchedGroup group, Optional<Reports> reports, BooleanSupplier ending) {
     this.group = group;
-    this.departures = departures;
+    departures = group.liveness().departures();
     this.reports = reports;
     this.ending = ending;
   }
@@ -68,7 +64,7 @@ final class GroupState {
   void requireNotEnding() {
     if (ending.getAsBoolean()) {
       throw new GradientSyncException(
-          "this process is ending: rank=" + group.rank() + ", " + during());
+          "this process is ending: rank=" + group.rank() + ", " + group.during());
     }
   }
 
@@ -81,12 +77,6 @@ final class GroupState {
     boolean first = !closed;
     closed = true;
     return first;
-  }
-
-  /** The current call, for the end of an error message. */
-  String during() {
-    return "in=%s of communicator %s with %s ranks"
-        .formatted(group.calls().current(), group.key().context(), group.size());
   }
 
   /** Whether a message has finished. Breaks the group if it never will. */
@@ -126,7 +116,7 @@ final class GroupState {
   }
 
   RankLostException timedOut(String message) {
-    String text = "timed out: " + message + ", rank=" + group.rank() + ", " + during();
+    String text = "timed out: " + message + ", rank=" + group.rank() + ", " + group.during();
     String where = broken != null ? "" : reports.map(all -> all.collect(text)).orElse("");
     return fail(new RankLostException(text + where));
   }
@@ -163,7 +153,7 @@ final class GroupState {
     String advice = hasClosed ? CallTable.adviceAfterClose(group.calls()) : "";
     return fail(
         new RankLostException(
-            message + ", rank=" + group.rank() + ", " + during() + advice, cause, left));
+            message + ", rank=" + group.rank() + ", " + group.during() + advice, cause, left));
   }
 
   RankLostException lost(int peer, Throwable cause) {

@@ -13,7 +13,6 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallerThreads;
-import org.gradientsync.spi.Transport;
 
 /**
  * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
@@ -34,14 +33,10 @@ public final class Job {
   private volatile boolean ending;
   private volatile boolean goneOn;
 
-  Job(Transport transport, RankMap world) {
-    liveness = new JobLiveness(transport);
-    deadlockDetector =
-        new DeadlockDetector(
-            new GroupTransport(transport, world, ContextIds.WORLD),
-            this::find,
-            callerThreads,
-            liveness);
+  Job(GroupTransport messages) {
+    liveness = new JobLiveness(messages.transport());
+    RankMap world = messages.ranks();
+    deadlockDetector = new DeadlockDetector(messages, this::find, callerThreads, liveness);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     place = node.indexOf(world.rank());
     ranksOnNode = node.size();
@@ -83,7 +78,7 @@ public final class Job {
     synchronized (this) {
       open.remove(group);
       if (reusable) {
-        contexts.release((int) group.watched().key().context());
+        contexts.release(group.watched().key().context());
       } else {
         everBroken = true;
       }
@@ -94,7 +89,7 @@ public final class Job {
 
   /** Whether no group but the world is open. */
   public synchronized boolean isUnused() {
-    return open.size() == 1 && open.iterator().next().watched().key().context() == ContextIds.WORLD;
+    return open.size() == 1 && open.iterator().next().watched().key().isWorld();
   }
 
   /** Sets what runs when the last group but the world has closed. */

@@ -10,6 +10,7 @@ import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.MessageRounds;
+import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
@@ -56,11 +57,11 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(GroupTransport transport, CallMatcher matcher, Calls calls, Arrivals arrivals) {
-    this.transport = transport;
+  MessageMatcher(WatchedGroup group, CallMatcher matcher) {
+    transport = group.messages();
+    calls = group.calls();
+    arrivals = group.arrivals();
     this.matcher = matcher;
-    this.calls = calls;
-    this.arrivals = arrivals;
     sending = new Link[transport.size()];
     receiving = new Link[transport.size()];
   }

@@ -11,7 +11,6 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.RankReport;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.GroupKey;
@@ -48,11 +47,8 @@ import org.slf4j.LoggerFactory;
 public final class ProcessGroup implements RankGroup {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
-  private final Transport transport;
   private final Job job;
-  private final GroupTransport messages;
   private final WatchedGroup watched;
-  private final DepartureNotices departures;
   private final RankReport report;
   private final Optional<Reports> reports;
   private final GroupState state;
@@ -65,35 +61,25 @@ public final class ProcessGroup implements RankGroup {
       this::runBody;
 
   private ProcessGroup(
-      Transport transport,
-      Job job,
-      RankMap ranks,
-      GroupSplit.Part part,
-      Timeouts timeouts,
-      Survivors ofEarlier) { // or null
-    this.transport = transport;
+      GroupTransport messages, Job job, Timeouts timeouts, Survivors ofEarlier) { // or null
     this.job = job;
-    messages = new GroupTransport(transport, ranks, part.context());
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
-    departures =
-        new DepartureNotices(
-            messages, part.id(), peer -> !job.liveness.isAlive(ranks.worldRank(peer)));
-    Liveness liveness = new Liveness(ranks, job.liveness, departures);
-    Calls calls = new Calls(job.callerThreads, ranks.size());
-    Arrivals arrivals = new Arrivals(messages, calls, part.id(), liveness);
-    GroupKey key = new GroupKey(part.context(), part.id());
-    watched = new WatchedGroup(key, ranks, liveness, calls, arrivals);
+    DepartureNotices departures = new DepartureNotices(messages, job.liveness);
+    Liveness liveness = new Liveness(messages.ranks(), job.liveness, departures);
+    Calls calls = new Calls(job.callerThreads, messages.size());
+    Arrivals arrivals = new Arrivals(messages, calls, liveness);
+    watched = new WatchedGroup(messages, liveness, calls, arrivals);
     report = new RankReport(watched, this::waiting);
     report.add(() -> job.linesOfOthers(this));
     reports =
         timeouts
             .reports()
-            .filter(folder -> ranks.size() > 1)
-            .map(folder -> new Reports(folder, job.number(), watched, report::of));
-    state = new GroupState(watched, departures, reports, job::isEnding);
-    wait = new Wait(watched, departures, state, job.deadlockDetector, job.ranksOnNode(), timeouts);
+            .filter(folder -> messages.size() > 1)
+            .map(folder -> new Reports(folder, job.number(), watched, report));
+    state = new GroupState(watched, reports, job::isEnding);
+    wait = new Wait(watched, state, job.deadlockDetector, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(messages, matcher, calls, arrivals);
+    messageMatcher = new MessageMatcher(watched, matcher);
     job.opened(this);
     if (isWorld()) {
       job.liveness.watchWorld(departures);
@@ -119,8 +105,8 @@ public final class ProcessGroup implements RankGroup {
     int[] all = IntStream.range(0, transport.size()).toArray();
     RankMap ranks = new RankMap(transport, all, transport.rank());
     Timeouts none = new Timeouts(Settings.DEFAULT_TIMEOUT, Settings.DEFAULT_LATE, Optional.empty());
-    GroupSplit.Part part = new GroupSplit.Part(ContextIds.WORLD, 0, all, transport.rank());
-    return new ProcessGroup(transport, new Job(transport, ranks), ranks, part, none, null);
+    GroupTransport messages = new GroupTransport(transport, ranks, GroupKey.WORLD);
+    return new ProcessGroup(messages, new Job(messages), none, null);
   }
 
   @Override
@@ -135,7 +121,7 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public Transport transport() {
-    return transport;
+    return messages().transport();
   }
 
   @Override
@@ -160,14 +146,11 @@ public final class ProcessGroup implements RankGroup {
     if (isWorld()) {
       wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
     }
-    GroupSplit.Part part =
+    GroupTransport part =
         new GroupSplit(watched, matcher, exchange(), job, origin).agree(color, key);
-    if (part == null) {
-      return null;
-    }
-    RankMap ranks = new RankMap(transport, ranks().worldRanks(part.peers()), part.rank());
-    return new ProcessGroup(
-        transport, job, ranks, part, newTimeouts, job.takeFirst() ? survivors : null);
+    return part == null
+        ? null
+        : new ProcessGroup(part, job, newTimeouts, job.takeFirst() ? survivors : null);
   }
 
   /**
@@ -180,24 +163,21 @@ public final class ProcessGroup implements RankGroup {
    * @throws org.gradientsync.UnavailableException if the job cannot go on without a rank
    */
   public synchronized ProcessGroup survivors() {
-    transport.goOnWithout(List.of());
+    transport().goOnWithout(List.of());
     state.requireOpen();
     if (!state.isBroken()) {
       state.broken("this rank goes on with the ranks that are left", null);
     }
-    GroupSplit.Part part = survivors.agree(watched, state, timeouts());
-    int[] peers = survivors.ranks().worldRanks(part.peers());
-    List<Integer> left = IntStream.of(peers).boxed().toList();
+    GroupTransport part = survivors.agree(watched, state, timeouts());
     List<Integer> lost =
         IntStream.of(survivors.ranks().worldRanks())
+            .filter(worldRank -> part.ranks().find(worldRank) == RankMap.NO_RANK)
             .boxed()
-            .filter(rank -> !left.contains(rank))
             .toList();
-    transport.goOnWithout(lost);
+    transport().goOnWithout(lost);
     job.goOnWithout(lost);
     haveSomeLeft = watched.ranks().all().stream().anyMatch(departures::hasLeft);
-    RankMap ranks = new RankMap(transport, peers, part.rank());
-    ProcessGroup next = new ProcessGroup(transport, job, ranks, part, timeouts(), survivors);
+    ProcessGroup next = new ProcessGroup(part, job, timeouts(), survivors);
     if (!isWorld()) {
       close(false);
     }
@@ -214,7 +194,7 @@ public final class ProcessGroup implements RankGroup {
   }
 
   public GroupTransport messages() {
-    return messages;
+    return watched.messages();
   }
 
   /** This rank's number in the job. */
@@ -228,7 +208,7 @@ public final class ProcessGroup implements RankGroup {
 
   /** A new way to move Java buffers between the ranks, for one thread at a time. */
   public Exchange exchange() {
-    return new Exchange(messages, wait);
+    return new Exchange(messages(), wait);
   }
 
   public Arrivals arrivals() {
@@ -406,7 +386,10 @@ public final class ProcessGroup implements RankGroup {
     reports.ifPresent(Reports::stopWatching);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
+        watched
+            .liveness()
+            .departures()
+            .send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
       }
     } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -415,21 +398,24 @@ public final class ProcessGroup implements RankGroup {
       job.liveness.watchWorld(null);
     }
     Resources.closeAll( // one failure does not skip the rest
-        departures,
+        watched.liveness().departures(),
         reports.orElse(null),
         watched.arrivals(),
         messageMatcher,
         () -> job.closed(this, !state.isBroken()),
         () -> job.deadlockDetector.forget(watched.key()),
         isWorld() ? job.deadlockDetector : null,
-        isWorld() ? transport : null);
+        isWorld() ? transport() : null);
   }
 
   /** Sends the notices of a process that ends. Returns whether no call has failed. */
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, finishedCalls(), watched.liveness()::isGone);
+    watched
+        .liveness()
+        .departures()
+        .send(departure, reason, finishedCalls(), watched.liveness()::isGone);
     return sound;
   }
 
@@ -439,6 +425,6 @@ public final class ProcessGroup implements RankGroup {
   }
 
   private boolean isWorld() {
-    return watched.key().context() == ContextIds.WORLD;
+    return watched.key().isWorld();
   }
 }

@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.IntPredicate;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
@@ -17,6 +16,7 @@ import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.ContextIds;
+import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
@@ -69,8 +69,8 @@ final class Survivors {
   private int reserved = NONE; // tag range
 
   // Of the current agreement.
-  private IntPredicate lost;
-  private IntPredicate mayLive; // although lost, perhaps
+  private WatchedGroup group; // of those that were left until now
+  private GroupState state;
   private Timeouts timeouts;
   private WaitClock time;
 
@@ -100,21 +100,17 @@ final class Survivors {
    *
    * @throws RankLostException if the others have gone on without this rank, or too few have come
    */
-  GroupSplit.Part agree(WatchedGroup group, GroupState state, Timeouts limits) {
-    lost =
-        peer -> {
-          state.requireNotEnding();
-          return isLost(group, ranks().worldRank(peer));
-        };
-    mayLive = peer -> mayLive(group, ranks().worldRank(peer));
-    timeouts = limits;
+  GroupTransport agree(WatchedGroup newGroup, GroupState newState, Timeouts newTimeouts) {
+    group = newGroup;
+    state = newState;
+    timeouts = newTimeouts;
     time = new WaitClock();
     try {
       while (true) {
         look();
         requireWanted();
         int leader = gone.nextClearBit(0);
-        GroupSplit.Part part = leader == rank() ? lead() : follow(leader);
+        GroupTransport part = leader == rank() ? lead() : follow(leader);
         if (part != null) {
           reserved = NONE; // it is the group's now
           return part;
@@ -125,35 +121,34 @@ final class Survivors {
     }
   }
 
-  /** Whether a rank of the job has died, or has left. */
-  private boolean isLost(WatchedGroup group, int worldRank) {
-    int peer = group.ranks().find(worldRank);
-    return peer == RankMap.NO_RANK
-        || group.liveness().isUnreachable(peer)
-        || job.liveness.hasLeft(worldRank);
+  /** Whether a rank has died, or has left. Throws if this process is ending. */
+  private boolean isLost(int peer) {
+    state.requireNotEnding();
+    int number = group.ranks().find(ranks().worldRank(peer));
+    return number == RankMap.NO_RANK
+        || group.liveness().isUnreachable(number)
+        || job.liveness.hasLeft(ranks().worldRank(peer));
   }
 
   /** Whether a rank that the group still had has neither ended nor left, as far as is known. */
-  private boolean mayLive(WatchedGroup group, int worldRank) {
-    int peer = group.ranks().find(worldRank);
-    return peer != RankMap.NO_RANK
-        && group.liveness().mayLive(peer)
-        && !job.liveness.hasLeft(worldRank);
+  private boolean mayLive(int peer) {
+    int number = group.ranks().find(ranks().worldRank(peer));
+    return number != RankMap.NO_RANK
+        && group.liveness().mayLive(number)
+        && !job.liveness.hasLeft(ranks().worldRank(peer));
   }
 
   private void look() {
-    members().stream().filter(peer -> peer != rank() && lost.test(peer)).forEach(gone::set);
+    members().stream().filter(peer -> peer != rank() && isLost(peer)).forEach(gone::set);
   }
 
   /** Throws if ranks have agreed to go on without this one, also if they have ended since. */
   private void requireNotLeftBehind() {
     receive();
-    for (Deque<Letter> all : letters.values()) {
-      for (Letter letter : all) {
-        if (letter.type == COMMIT && letter.gone.get(rank())) {
-          throw notWanted();
-        }
-      }
+    if (letters.values().stream()
+        .flatMap(Deque::stream)
+        .anyMatch(letter -> letter.type == COMMIT && letter.gone.get(rank()))) {
+      throw notWanted();
     }
   }
 
@@ -176,7 +171,7 @@ final class Survivors {
 
   // The leader.
 
-  private GroupSplit.Part lead() {
+  private GroupTransport lead() {
     BitSet joined = new BitSet();
     BitSet used = new BitSet();
     while (true) {
@@ -202,7 +197,7 @@ final class Survivors {
       }
       tell(members, COMMIT, context, id);
       BitSet others = (BitSet) gone.clone();
-      gone.stream().filter(lost).forEach(others::clear);
+      gone.stream().filter(this::isLost).forEach(others::clear);
       tell(others, COMMIT, context, id); // now, or if they come later
       return part(context, id);
     }
@@ -268,7 +263,7 @@ final class Survivors {
 
   /** Throws if those that are taken for lost, and may live, may go on themselves. */
   private void requireMost(BitSet members) {
-    List<Integer> silent = gone.stream().filter(mayLive).boxed().toList();
+    List<Integer> silent = gone.stream().filter(this::mayLive).boxed().toList();
     int more = members.cardinality() - silent.size();
     if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
       throw new RankLostException(
@@ -283,7 +278,7 @@ final class Survivors {
 
   // The others.
 
-  private GroupSplit.Part follow(int leader) {
+  private GroupTransport follow(int leader) {
     long since = time.look();
     int known = NONE;
     long proposed = NONE;
@@ -322,10 +317,8 @@ final class Survivors {
 
   // Both.
 
-  private GroupSplit.Part part(int context, long id) {
-    BitSet members = members();
-    int own = members.get(0, rank()).cardinality();
-    return new GroupSplit.Part(context, id, members.stream().toArray(), own);
+  private GroupTransport part(int context, long id) {
+    return messages.part(new GroupKey(context, id), members().stream().toArray());
   }
 
   private boolean reserve(int context) {

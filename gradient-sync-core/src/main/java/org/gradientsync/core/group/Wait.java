@@ -8,7 +8,6 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -45,7 +44,6 @@ public final class Wait {
 
   Wait(
       WatchedGroup group,
-      DepartureNotices departures,
       GroupState state,
       DeadlockDetector deadlockDetector,
       int ranksOnNode,
@@ -57,8 +55,7 @@ public final class Wait {
     spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
     long longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
     longWait = new LongWait(group, deadlockDetector);
-    watchers =
-        new Watchers(group, departures, state, deadlockDetector, checks, longWait, longNanos);
+    watchers = new Watchers(group, state, deadlockDetector, checks, longWait, longNanos);
   }
 
   void addCheck(Runnable check) {

@@ -52,14 +52,13 @@ final class Watchers {
 
   Watchers(
       WatchedGroup group,
-      DepartureNotices departures,
       GroupState state,
       DeadlockDetector detector,
       List<Runnable> checks,
       LongWait wait,
       long longNanos) {
     this.group = group;
-    this.departures = departures;
+    departures = group.liveness().departures();
     this.state = state;
     this.detector = detector;
     this.checks = checks;
@@ -163,7 +162,7 @@ final class Watchers {
 
   private String describe(Probe cycle) {
     String table = cycle.table(group.ranks()::nameInJob);
-    return "rank=" + group.rank() + ", " + state.during() + ":" + table;
+    return "rank=" + group.rank() + ", " + group.during() + ":" + table;
   }
 
   /**
@@ -209,7 +208,7 @@ final class Watchers {
           Amounts.time(wait.timeouts().late()),
           group.arrivals().describeAwaited(wait.peer(), state::test),
           group.calls().lastFinished(),
-          state.during());
+          group.during());
     }
   }
 }

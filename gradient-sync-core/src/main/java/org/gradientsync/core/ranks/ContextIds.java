@@ -9,12 +9,11 @@ import java.util.BitSet;
  */
 public final class ContextIds {
   public static final int LIMIT = 1024; // the maximum number of open groups
-  public static final int WORLD = 0; // the tag range of the world group
 
   private final BitSet used = new BitSet(LIMIT);
 
   public ContextIds() {
-    used.set(WORLD);
+    used.set(GroupKey.WORLD.context());
   }
 
   /** A copy of the ranges in use. */

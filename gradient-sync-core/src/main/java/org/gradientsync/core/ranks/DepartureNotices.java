@@ -31,8 +31,7 @@ public final class DepartureNotices implements AutoCloseable {
   private static final int MAX_PASSED_ON = 4; // then the group is broken on all ranks anyway
 
   private final GroupTransport group;
-  private final long id;
-  private final IntPredicate dead;
+  private final JobLiveness job;
   private final int[] neighbours;
   private final boolean passesOn;
   private final ByteBuffer[] own =
@@ -43,14 +42,9 @@ public final class DepartureNotices implements AutoCloseable {
 
   private record Notice(Departure departure, boolean isByItself, long call, String reason) {}
 
-  /**
-   * @param id the same on all ranks; distinguishes this group from earlier owners of its tags
-   * @param dead the ranks that are known to have died
-   */
-  public DepartureNotices(GroupTransport group, long id, IntPredicate dead) {
+  public DepartureNotices(GroupTransport group, JobLiveness job) {
     this.group = group;
-    this.id = id;
-    this.dead = dead;
+    this.job = job;
     neighbours = Neighbours.of(group.rank(), group.size());
     passesOn = !Neighbours.areAll(group.size());
     notices = new Notice[own.length][group.size()];
@@ -63,7 +57,7 @@ public final class DepartureNotices implements AutoCloseable {
   /** Receives what has arrived, and passes on what others may not know. */
   private void read() {
     for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
-      boolean valid = next.getLong(ID) == id; // not of an earlier owner
+      boolean valid = next.getLong(ID) == group.key().id(); // not of an earlier owner
       if (valid && accept(next) && passesOn && passedOn++ < MAX_PASSED_ON) {
         passOn(HostBuffers.allocate(BYTES).put(0, next, 0, BYTES), next.getInt(RANK));
       }
@@ -95,7 +89,7 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   private boolean isGone(int peer) {
-    return notices[LEFT][peer] != null || dead.test(peer);
+    return notices[LEFT][peer] != null || !job.isAlive(group.ranks().worldRank(peer));
   }
 
   public synchronized boolean hasLeft(int peer) {
@@ -178,7 +172,7 @@ public final class DepartureNotices implements AutoCloseable {
       String reason,
       IntPredicate unreachable) {
     ByteBuffer leaving = own[kind];
-    leaving.putLong(ID, id);
+    leaving.putLong(ID, group.key().id());
     leaving.putInt(RANK, group.rank());
     leaving.putInt(KIND, kind);
     leaving.putInt(DEPARTURE, departure.ordinal());

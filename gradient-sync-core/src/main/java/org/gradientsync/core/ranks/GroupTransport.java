@@ -1,14 +1,12 @@
 package org.gradientsync.core.ranks;
 
 import java.nio.ByteBuffer;
+import java.util.stream.IntStream;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
-/**
- * The messages of one group: the job's transport with the group's rank numbers and its own tag
- * range, the context.
- */
-public record GroupTransport(Transport transport, RankMap ranks, int context) {
+/** The messages of one group: the job's transport with the group's rank numbers and tag range. */
+public record GroupTransport(Transport transport, RankMap ranks, GroupKey key) {
   public int rank() {
     return ranks.rank();
   }
@@ -17,9 +15,16 @@ public record GroupTransport(Transport transport, RankMap ranks, int context) {
     return ranks.size();
   }
 
+  /** The messages of a group of some of the ranks, this one among them, in this order. */
+  public GroupTransport part(GroupKey newKey, int[] peers) {
+    int[] worldRanks = IntStream.of(peers).map(ranks::worldRank).toArray();
+    int own = IntStream.of(peers).boxed().toList().indexOf(rank());
+    return new GroupTransport(transport, new RankMap(transport, worldRanks, own), newKey);
+  }
+
   /** Prepares a message to a rank of the group, on a {@link Channel}. */
   public Message sender(ByteBuffer memory, int peer, int channel) {
-    return transport.sender(memory, ranks.worldRank(peer), context << Channel.BITS | channel);
+    return transport.sender(memory, ranks.worldRank(peer), key.context() << Channel.BITS | channel);
   }
 
   /**
@@ -28,6 +33,6 @@ public record GroupTransport(Transport transport, RankMap ranks, int context) {
    */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
     int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);
-    return transport.receiver(memory, sender, context << Channel.BITS | channel);
+    return transport.receiver(memory, sender, key.context() << Channel.BITS | channel);
   }
 }

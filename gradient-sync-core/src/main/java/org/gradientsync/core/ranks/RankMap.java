@@ -21,10 +21,6 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
     return worldRanks[peer];
   }
 
-  public int[] worldRanks(int[] peers) {
-    return IntStream.of(peers).map(this::worldRank).toArray();
-  }
-
   /** The rank in the group of a world rank, or {@link #NO_RANK}. */
   public int find(int worldRank) {
     return all().stream().filter(peer -> worldRanks[peer] == worldRank).findFirst().orElse(NO_RANK);

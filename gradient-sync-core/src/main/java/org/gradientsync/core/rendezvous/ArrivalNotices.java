@@ -35,7 +35,6 @@ public final class ArrivalNotices implements AutoCloseable {
   private static final long WIDEN_NANOS = Duration.ofMillis(50).toNanos();
 
   private final GroupTransport group;
-  private final long id;
   private final Liveness liveness;
   private final boolean allAreNeighbours;
   private final Peer[] peers; // each null until a message to it is due
@@ -86,7 +85,7 @@ public final class ArrivalNotices implements AutoCloseable {
     }
 
     private void write(boolean news) {
-      out.putLong(ID, id);
+      out.putLong(ID, group.key().id());
       out.putInt(SENDER, group.rank());
       out.putInt(READ, owes ? 1 : 0);
       out.putLong(CALL, news ? call : 0);
@@ -109,9 +108,8 @@ public final class ArrivalNotices implements AutoCloseable {
   }
 
   /** Sends and receives nothing before a call is late. */
-  ArrivalNotices(GroupTransport group, long id, Liveness liveness) {
+  ArrivalNotices(GroupTransport group, Liveness liveness) {
     this.group = group;
-    this.id = id;
     this.liveness = liveness;
     allAreNeighbours = Neighbours.areAll(group.size());
     peers = new Peer[group.size()];
@@ -180,7 +178,7 @@ public final class ArrivalNotices implements AutoCloseable {
     try {
       for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
         int sender = next.getInt(SENDER);
-        boolean valid = next.getLong(ID) == id; // otherwise of an earlier owner of these tags
+        boolean valid = next.getLong(ID) == group.key().id(); // not of an earlier owner
         if (valid && sender >= 0 && sender < peers.length && sender != group.rank()) {
           take(next, peer(sender));
         }

@@ -38,13 +38,13 @@ public final class Arrivals implements AutoCloseable {
   private int round; // 0 between exchanges
 
   /** The first rendezvous is by messages. */
-  public Arrivals(GroupTransport transport, Calls calls, long id, Liveness liveness) {
+  public Arrivals(GroupTransport transport, Calls calls, Liveness liveness) {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
     sent = new long[ranks.size()];
     received = new long[ranks.size()];
-    notices = new ArrivalNotices(transport, id, liveness);
+    notices = new ArrivalNotices(transport, liveness);
     rendezvous = MessageRendezvous.withoutSharedMemory(transport, notices, false);
   }
 
