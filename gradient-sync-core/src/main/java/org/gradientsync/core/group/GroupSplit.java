@@ -11,7 +11,6 @@ import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.rendezvous.CallRecord;
@@ -26,7 +25,7 @@ import org.gradientsync.spi.CollectiveCall.Kind;
 record GroupSplit(
     WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
   private static final int FIXED = 3; // words of a proposal before the bits
-  private static final int WORDS = FIXED + ContextIds.LIMIT / Long.SIZE;
+  private static final int WORDS = FIXED + Job.MAX_GROUPS / Long.SIZE;
   private static final int COLOR = 0;
   private static final int KEY = 1;
   private static final int NUMBER = 2;
@@ -40,17 +39,17 @@ record GroupSplit(
         job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
       }
       int context = lowestFree(all);
-      boolean taken = job.contexts.tryReserve(context);
+      boolean taken = job.tryReserve(context);
       long[] outcomes = allGather(new long[] {taken ? 1 : 0});
       if (Arrays.stream(outcomes).min().getAsLong() == 1) {
         if (color >= 0) {
           return part(all, color, context);
         }
-        job.contexts.release(context);
+        job.release(context);
         return null;
       }
       if (taken) {
-        job.contexts.release(context);
+        job.release(context);
       }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }
@@ -62,7 +61,7 @@ record GroupSplit(
     own[COLOR] = color;
     own[KEY] = key;
     own[NUMBER] = RANDOM.nextLong();
-    long[] used = job.contexts.used().toLongArray();
+    long[] used = job.usedContexts().toLongArray();
     System.arraycopy(used, 0, own, FIXED, used.length);
     matcher.meet(
         origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);
@@ -85,7 +84,7 @@ record GroupSplit(
       }
     }
     int free = BitSet.valueOf(used).nextClearBit(0);
-    if (free >= ContextIds.LIMIT) {
+    if (free >= Job.MAX_GROUPS) {
       throw tooMany(all);
     }
     return free;
@@ -107,7 +106,7 @@ record GroupSplit(
                 open[group.rank()],
                 open[holder],
                 group.ranks().name(holder),
-                ContextIds.LIMIT));
+                Job.MAX_GROUPS));
   }
 
   private GroupTransport part(long[] all, int color, int context) {

@@ -1,12 +1,12 @@
 package org.gradientsync.core.group;
 
+import java.util.BitSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -17,9 +17,16 @@ import org.gradientsync.core.rendezvous.CallerThreads;
 /**
  * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
  * list of open groups. Any thread may call this; it takes no group's lock.
+ *
+ * <p>Each group has its own tag range, so that its messages never match another group's. The ranks
+ * agree on the lowest range that is free on all of them. Closing a group is local, so ranks may
+ * release a range at different times.
  */
 public final class Job {
-  final ContextIds contexts = new ContextIds();
+  /** The maximum number of open groups. */
+  static final int MAX_GROUPS = 1024;
+
+  private final BitSet contexts = new BitSet(MAX_GROUPS); // the tag ranges in use on this rank
   final CallerThreads callerThreads = new CallerThreads();
   private final Set<ProcessGroup> open = new LinkedHashSet<>();
   final JobLiveness liveness;
@@ -34,12 +41,29 @@ public final class Job {
   private volatile boolean goneOn;
 
   Job(GroupTransport messages) {
+    contexts.set(GroupKey.WORLD.context());
     liveness = new JobLiveness(messages.transport());
     RankMap world = messages.ranks();
     deadlockDetector = new DeadlockDetector(messages, this::find, callerThreads, liveness);
     List<Integer> node = world.onNode(world.nodeOf(world.rank()));
     place = node.indexOf(world.rank());
     ranksOnNode = node.size();
+  }
+
+  /** A copy of the tag ranges in use. */
+  synchronized BitSet usedContexts() {
+    return (BitSet) contexts.clone();
+  }
+
+  /** Reserves a tag range. Returns false if it is in use. */
+  synchronized boolean tryReserve(int context) {
+    boolean free = !contexts.get(context);
+    contexts.set(context);
+    return free;
+  }
+
+  synchronized void release(int context) {
+    contexts.clear(context);
   }
 
   /** The job's number: random, and the same on all ranks. */
@@ -78,7 +102,7 @@ public final class Job {
     synchronized (this) {
       open.remove(group);
       if (reusable) {
-        contexts.release(group.watched().key().context());
+        release(group.watched().key().context());
       } else {
         everBroken = true;
       }

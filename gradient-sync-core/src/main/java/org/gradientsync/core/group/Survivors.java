@@ -15,7 +15,6 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.ContextIds;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Mailbox;
@@ -40,7 +39,7 @@ import org.gradientsync.spi.Timeouts;
  * up its connections.
  */
 final class Survivors {
-  private static final int USED_BYTES = ContextIds.LIMIT / Byte.SIZE;
+  private static final int USED_BYTES = Job.MAX_GROUPS / Byte.SIZE;
   private static final int SENDER = 0;
   private static final int TYPE = 4;
   private static final int CONTEXT = 8;
@@ -177,12 +176,12 @@ final class Survivors {
     while (true) {
       collect(JOIN, NONE, joined, used);
       release();
-      used.or(job.contexts.used());
+      used.or(job.usedContexts());
       int context = used.nextClearBit(0);
-      if (context >= ContextIds.LIMIT) {
+      if (context >= Job.MAX_GROUPS) {
         throw new RankLostException(
             "cannot go on: all %s tag ranges are in use, rank=%s; close communicators and syncs that are not needed"
-                .formatted(ContextIds.LIMIT, rank()));
+                .formatted(Job.MAX_GROUPS, rank()));
       }
       if (!reserve(context)) {
         continue;
@@ -322,14 +321,14 @@ final class Survivors {
   }
 
   private boolean reserve(int context) {
-    boolean free = job.contexts.tryReserve(context);
+    boolean free = job.tryReserve(context);
     reserved = free ? context : NONE;
     return free;
   }
 
   private void release() {
     if (reserved != NONE) {
-      job.contexts.release(reserved);
+      job.release(reserved);
       reserved = NONE;
     }
   }
@@ -361,7 +360,7 @@ final class Survivors {
     ByteBuffer out = HostBuffers.allocate(bytes);
     out.putInt(SENDER, rank()).putInt(TYPE, type).putInt(CONTEXT, context);
     out.putLong(BALLOT, number).putLong(ID, id);
-    out.put(USED, job.contexts.used().toByteArray());
+    out.put(USED, job.usedContexts().toByteArray());
     out.put(GONE, gone.toByteArray());
     try {
       mailbox.send(out, peer);
