@@ -1,6 +1,7 @@
 package org.gradientsync.core.ranks;
 
 import java.util.List;
+import java.util.StringJoiner;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.gradientsync.spi.Transport;
@@ -12,6 +13,7 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
 
   private static final int MAX_NAMED = 4;
   private static final int MAX_LISTED = 16;
+  private static final int MAX_RANGES = 8;
 
   public int size() {
     return worldRanks.length;
@@ -55,11 +57,29 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
 
   public String names(List<Integer> peers) {
     if (peers.size() > MAX_LISTED) {
-      return RankRanges.of(peers);
+      return ranges(peers);
     }
     return peers.size() > MAX_NAMED
         ? "ranks " + peers
         : peers.stream().map(this::name).collect(Collectors.joining(" and "));
+  }
+
+  /** Names one or more ranks in ascending order in a text that stays short: ranks 0-76, 78-255. */
+  public static String ranges(List<Integer> ranks) {
+    StringJoiner ranges = new StringJoiner(", ");
+    int shown = 0;
+    int from = 0;
+    while (from < ranks.size() && shown < MAX_RANGES) {
+      int to = from;
+      while (to + 1 < ranks.size() && ranks.get(to + 1) == ranks.get(to) + 1) {
+        to++;
+      }
+      ranges.add(to == from ? ranks.get(from).toString() : ranks.get(from) + "-" + ranks.get(to));
+      from = to + 1;
+      shown++;
+    }
+    String more = from < ranks.size() ? " and " + (ranks.size() - from) + " more" : "";
+    return (ranks.size() == 1 ? "rank " : "ranks ") + ranges + more;
   }
 
   /** The name of a world rank, whether it is in the group or not. */

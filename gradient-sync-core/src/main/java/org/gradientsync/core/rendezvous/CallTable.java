@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
-import org.gradientsync.core.ranks.RankRanges;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall.Kind;
@@ -83,7 +83,7 @@ public final class CallTable {
         text.append("\n  and ").append(groups.size() - LINES).append(" other calls");
         return;
       }
-      text.append("\n  ").append(RankRanges.of(group.getValue())).append(": ");
+      text.append("\n  ").append(RankMap.ranges(group.getValue())).append(": ");
       text.append(group.getKey());
     }
   }

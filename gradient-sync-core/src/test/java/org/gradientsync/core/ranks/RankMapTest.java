@@ -9,7 +9,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-class RankRangesTest {
+class RankMapTest {
   static Stream<Arguments> texts() {
     return Stream.of(
         Arguments.of("rank 7", List.of(7)),
@@ -24,6 +24,6 @@ class RankRangesTest {
   @ParameterizedTest
   @MethodSource("texts")
   void runsOfRanksAreShort(String text, List<Integer> ranks) {
-    assertEquals(text, RankRanges.of(ranks));
+    assertEquals(text, RankMap.ranges(ranks));
   }
 }
