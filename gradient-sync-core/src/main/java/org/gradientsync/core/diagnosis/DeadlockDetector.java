@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -210,11 +211,19 @@ public final class DeadlockDetector implements AutoCloseable {
 
   private void closeCycle(Probe cycle, LongWait pending) {
     long now = pending.waited();
-    if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
+    Probe before = pending.suspected;
+    if (before == null || !before.isSameCycle(cycle)) {
       pending.suspected = cycle;
       pending.suspectedAt = now;
     }
     if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts().lateNanos()) {
+      if (before == null) {
+        log.warn(
+            "the ranks wait for each other, {}\n"
+                + "  unless another thread makes one of these calls, they all end in {}",
+            cycle.describe(pending.group),
+            Amounts.time(pending.timeouts().late()));
+      }
       return;
     }
     found.put(pending.group.key(), cycle);

@@ -25,12 +25,10 @@ public final class LongWait {
 
   // For the deadlock detector:
   long number;
-  int tag;
   long id; // unique among the waits of this rank; 0 before the detector has looked
   long probedAt; // by the clock
   Probe suspected; // or null
   long suspectedAt;
-  private boolean warned;
 
   public LongWait(WatchedGroup group, DeadlockDetector detector) {
     this.group = group;
@@ -45,7 +43,6 @@ public final class LongWait {
     phase = newPhase;
     number = newNumber;
     timeouts = newTimeouts;
-    tag = group.arrivals().tag();
     clock.restart();
   }
 
@@ -55,7 +52,6 @@ public final class LongWait {
       id = 0;
       probedAt = 0;
       suspected = null;
-      warned = false;
     }
   }
 
@@ -85,13 +81,6 @@ public final class LongWait {
     return timeouts;
   }
 
-  /** A cycle of waits that this wait may be part of, once; otherwise null. */
-  public Probe suspicion() {
-    boolean first = suspected != null && !warned;
-    warned |= first;
-    return first ? suspected : null;
-  }
-
   boolean isWaiting() {
     try {
       return !message.test();
@@ -109,6 +98,7 @@ public final class LongWait {
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
     call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
-    return new Probe.Wait(rank, awaited(), group.key(), phase, number, tag, id, call);
+    return new Probe.Wait(
+        rank, awaited(), group.key(), phase, number, group.arrivals().tag(), id, call);
   }
 }

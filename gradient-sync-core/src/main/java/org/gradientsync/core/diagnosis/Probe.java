@@ -190,8 +190,13 @@ public final class Probe {
     return !mixed && waits.stream().map(Wait::group).distinct().count() == 1;
   }
 
+  /** For an error of a rank of a group: its call, and who waits for whom. */
+  public String describe(WatchedGroup of) {
+    return "rank=" + of.rank() + ", " + of.during() + ":" + table(of.ranks()::nameInJob);
+  }
+
   /** Who waits for whom: a line for each rank of which the probe holds the wait, in rank order. */
-  public String table(IntFunction<String> name) {
+  String table(IntFunction<String> name) {
     boolean one = isOfOneGroup();
     StringBuilder text = new StringBuilder();
     for (Wait wait : waits.stream().sorted(Comparator.comparing(Wait::waiting)).toList()) {

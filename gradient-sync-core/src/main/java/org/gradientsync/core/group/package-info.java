@@ -10,8 +10,8 @@
  * Survivors} on the ranks that are left after a loss, and {@link Exchange} moves small Java
  * buffers.
  *
- * <p>A {@link Wait} polls a message. Meanwhile its {@link Watchers} look for an interrupt, a rank
- * that has left, a deadlock, a dead process, the deadline, and somebody to warn of.
+ * <p>A {@link Wait} polls a message. Meanwhile it looks for an interrupt, a rank that has left, a
+ * deadlock, a dead process, the deadline, and somebody to warn of.
  *
  * <p>A {@link Job} is what all groups of a process share.
  */
