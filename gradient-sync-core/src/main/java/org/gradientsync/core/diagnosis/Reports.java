@@ -41,14 +41,14 @@ public final class Reports implements AutoCloseable {
 
   private static final class Lines {
     private final ConcurrentMap<Integer, String> byRank = new ConcurrentHashMap<>();
-    private int ranks;
+    private volatile int ranks;
   }
 
   final ReportFolder folder;
   final WatchedGroup group;
   private final Liveness liveness;
   private final RankReport report;
-  private final ConcurrentMap<Integer, String> here;
+  private final Lines here;
   private boolean written;
 
   /**
@@ -62,7 +62,7 @@ public final class Reports implements AutoCloseable {
     this.group = group;
     this.liveness = group.liveness();
     this.report = report;
-    Lines lines =
+    here =
         HERE.compute(
             group.key(),
             (key, old) -> {
@@ -70,7 +70,11 @@ public final class Reports implements AutoCloseable {
               all.ranks++;
               return all;
             });
-    here = lines.byRank;
+  }
+
+  /** Whether all ranks of the group are threads of this JVM. */
+  boolean areAllHere() {
+    return here.ranks == group.size();
   }
 
   public void watch() {
@@ -117,7 +121,7 @@ public final class Reports implements AutoCloseable {
   }
 
   private boolean isSummedUp() {
-    return here.containsKey(SUMMARY) || folder.hasSummary();
+    return here.byRank.containsKey(SUMMARY) || folder.hasSummary();
   }
 
   private void sumUp(String text, Path where) {
@@ -126,7 +130,7 @@ public final class Reports implements AutoCloseable {
       String none = liveness.isAlive(peer) ? NO_REPORT : died(peer);
       lines.add("rank " + peer + " " + Objects.requireNonNullElse(line(peer), none));
     }
-    if (here.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
+    if (here.byRank.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
       return; // another rank was faster
     }
     String none = "none, because no folder can be created for them: " + folder.trouble();
@@ -140,7 +144,7 @@ public final class Reports implements AutoCloseable {
 
   /** The first line of a rank's report, or null if it has none. */
   private String line(int peer) {
-    String line = here.get(peer);
+    String line = here.byRank.get(peer);
     return line != null ? line : folder.firstLine(peer);
   }
 
@@ -179,7 +183,7 @@ public final class Reports implements AutoCloseable {
     } catch (IOException | RuntimeException e) {
       log.warn("rank {}: its report cannot be written: folder={}", group.rank(), folder.where(), e);
     } finally {
-      lines.stream().limit(1).forEach(line -> here.put(group.rank(), line));
+      lines.stream().limit(1).forEach(line -> here.byRank.put(group.rank(), line));
     }
   }
 

@@ -73,14 +73,10 @@ final class Watch {
 
   private static void look() {
     PERIODS.incrementAndGet();
-    Map<GroupKey, Integer> here = new HashMap<>();
-    REPORTS.forEach(reports -> here.merge(reports.group.key(), 1, Integer::sum));
     Map<List<Path>, Boolean> asked = new HashMap<>();
     for (Reports reports : REPORTS) {
-      WatchedGroup group = reports.group;
       ReportFolder folder = reports.folder;
-      boolean isWhole = here.getOrDefault(group.key(), 0) == group.size(); // in this JVM
-      if (!isWhole
+      if (!reports.areAllHere()
           && asked.computeIfAbsent(folder.places(), Watch::isAnyThere)
           && folder.where() != null) {
         answer(reports);
