@@ -156,21 +156,16 @@ public final class DepartureNotices implements AutoCloseable {
    * the process.
    */
   public void send(Departure departure, String reason, long call, IntPredicate unreachable) {
-    send(LEFT, departure, false, call, reason, unreachable);
+    send(write(LEFT, departure, false, call, reason), unreachable);
   }
 
   /** Notifies the others that a call has failed, by itself or for want of another rank. */
   public void sendFailure(String reason, boolean byItself, IntPredicate unreachable) {
-    send(FAILED, Departure.CLOSED, byItself, 0, reason, unreachable);
+    send(write(FAILED, Departure.CLOSED, byItself, 0, reason), unreachable);
   }
 
-  private void send(
-      int kind,
-      Departure departure,
-      boolean byItself,
-      long call,
-      String reason,
-      IntPredicate unreachable) {
+  private ByteBuffer write(
+      int kind, Departure departure, boolean byItself, long call, String reason) {
     ByteBuffer leaving = own[kind];
     leaving.putLong(ID, group.key().id());
     leaving.putInt(RANK, group.rank());
@@ -179,7 +174,7 @@ public final class DepartureNotices implements AutoCloseable {
     leaving.putInt(BY_ITSELF, byItself ? 1 : 0);
     leaving.putLong(CALL, call);
     ShortText.put(leaving, REASON, REASON_BYTES, reason);
-    send(leaving, unreachable);
+    return leaving;
   }
 
   private void send(ByteBuffer memory, IntPredicate unreachable) {

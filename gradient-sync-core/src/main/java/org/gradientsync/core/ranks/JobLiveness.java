@@ -1,6 +1,7 @@
 package org.gradientsync.core.ranks;
 
-import java.util.BitSet;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.spi.Transport;
 
 /**
@@ -9,7 +10,7 @@ import org.gradientsync.spi.Transport;
  */
 public final class JobLiveness {
   private final Transport transport;
-  private volatile BitSet leftBehind = new BitSet(); // never changed, but replaced
+  private final Set<Integer> leftBehind = ConcurrentHashMap.newKeySet();
   private volatile DepartureNotices world; // null when the world is not open
 
   public JobLiveness(Transport transport) {
@@ -41,16 +42,14 @@ public final class JobLiveness {
     return notices != null && notices.hasLeft(worldRank);
   }
 
-  /** From now on a rank counts as if it had never been in the job. Any thread may call this. */
-  public synchronized void leaveBehind(int worldRank) {
-    BitSet more = (BitSet) leftBehind.clone();
-    more.set(worldRank);
-    leftBehind = more;
+  /** From now on a rank counts as if it had never been in the job. */
+  public void leaveBehind(int worldRank) {
+    leftBehind.add(worldRank);
   }
 
   /** Whether the job has gone on without a rank. */
   boolean isLeftBehind(int worldRank) {
-    return leftBehind.get(worldRank);
+    return leftBehind.contains(worldRank);
   }
 
   /** The reason with which a rank left the job, or an empty text. */

@@ -15,21 +15,16 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
 
   /** Whether no rank is known to have died, those left out that the job has gone on without. */
   public boolean isComplete() {
-    boolean complete = true;
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      complete &= isAlive(peer) || job.isLeftBehind(ranks.worldRank(peer));
-    }
-    return complete;
+    return ranks.all().stream()
+        .allMatch(peer -> isAlive(peer) || job.isLeftBehind(ranks.worldRank(peer)));
   }
 
-  /** Whether another rank is known to have died without a departure notice. */
-  public boolean hasDiedSilently(int peer) {
-    return peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer);
-  }
-
-  /** The first rank for which {@link #hasDiedSilently}, or {@link RankMap#NO_RANK}. */
+  /** The first other rank that has died without a departure notice, or {@link RankMap#NO_RANK}. */
   public int diedSilently() {
-    return ranks.all().stream().filter(this::hasDiedSilently).findFirst().orElse(RankMap.NO_RANK);
+    return ranks.all().stream()
+        .filter(peer -> peer != ranks.rank() && !isAlive(peer) && !departures.hasLeft(peer))
+        .findFirst()
+        .orElse(RankMap.NO_RANK);
   }
 
   /** Whether a rank is not known to have ended, although it may count as dead. */

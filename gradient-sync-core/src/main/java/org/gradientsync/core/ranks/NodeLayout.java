@@ -10,32 +10,21 @@ import java.util.stream.IntStream;
  * How the ranks of a group lie on nodes. Nodes are numbered in the order of their first rank. It
  * depends only on the placement, so all ranks compute the same.
  */
-public final class NodeLayout {
-  private final int rank;
-  private final List<List<Integer>> nodes;
-  private final int[] nodeOf;
-  private final int[] localRanks;
-
-  private NodeLayout(int rank, List<List<Integer>> nodes, int[] nodeOf, int[] localRanks) {
-    this.rank = rank;
-    this.nodes = nodes;
-    this.nodeOf = nodeOf;
-    this.localRanks = localRanks;
-  }
-
+public record NodeLayout(
+    int rank, List<List<Integer>> ranksByNode, int[] nodeByRank, int[] localRanks) {
   public NodeLayout(RankMap ranks) {
     this(ranks.rank(), new ArrayList<>(), new int[ranks.size()], new int[ranks.size()]);
     Map<Integer, Integer> ids = new HashMap<>();
     for (int peer = 0; peer < ranks.size(); peer++) {
       int node = ids.computeIfAbsent(ranks.nodeOf(peer), id -> ids.size());
-      if (node == nodes.size()) {
-        nodes.add(new ArrayList<>());
+      if (node == ranksByNode.size()) {
+        ranksByNode.add(new ArrayList<>());
       }
-      nodeOf[peer] = node;
-      localRanks[peer] = nodes.get(node).size();
-      nodes.get(node).add(peer);
+      nodeByRank[peer] = node;
+      localRanks[peer] = ranksByNode.get(node).size();
+      ranksByNode.get(node).add(peer);
     }
-    nodes.replaceAll(List::copyOf);
+    ranksByNode.replaceAll(List::copyOf);
   }
 
   /** As if each rank were alone on its node. */
@@ -46,12 +35,12 @@ public final class NodeLayout {
   }
 
   public int ranks() {
-    return nodeOf.length;
+    return nodeByRank.length;
   }
 
   /** The number of nodes, 1 or more. */
   public int nodes() {
-    return nodes.size();
+    return ranksByNode.size();
   }
 
   public int node() {
@@ -59,12 +48,12 @@ public final class NodeLayout {
   }
 
   public int nodeOf(int peer) {
-    return nodeOf[peer];
+    return nodeByRank[peer];
   }
 
   /** The ranks of a node in ascending order. */
   public List<Integer> ranksOf(int node) {
-    return nodes.get(node);
+    return ranksByNode.get(node);
   }
 
   public int localRank() {
@@ -78,8 +67,8 @@ public final class NodeLayout {
 
   /** Whether the ranks of each node follow one another, so that rank order is node order. */
   public boolean isContiguous() {
-    for (int peer = 1; peer < nodeOf.length; peer++) {
-      if (nodeOf[peer] < nodeOf[peer - 1]) {
+    for (int peer = 1; peer < nodeByRank.length; peer++) {
+      if (nodeByRank[peer] < nodeByRank[peer - 1]) {
         return false;
       }
     }
@@ -87,10 +76,10 @@ public final class NodeLayout {
   }
 
   public int fewest() {
-    return nodes.stream().mapToInt(List::size).min().orElseThrow();
+    return ranksByNode.stream().mapToInt(List::size).min().orElseThrow();
   }
 
   public int most() {
-    return nodes.stream().mapToInt(List::size).max().orElseThrow();
+    return ranksByNode.stream().mapToInt(List::size).max().orElseThrow();
   }
 }
