@@ -162,7 +162,11 @@ public final class CallRecord {
 
   /** Whether two calls are the same in every respect. */
   static boolean equal(ByteBuffer a, int at, ByteBuffer b) {
-    for (int i = 0; i < BYTES; i += Long.BYTES) {
+    return equal(a, at, b, BYTES);
+  }
+
+  private static boolean equal(ByteBuffer a, int at, ByteBuffer b, int bytes) {
+    for (int i = 0; i < bytes; i += Long.BYTES) {
       if (a.getLong(at + i) != b.getLong(i)) {
         return false;
       }
@@ -284,12 +288,7 @@ public final class CallRecord {
 
   /** Whether two ranks ask for the same, ignoring the names of their buffers. */
   public static boolean same(ByteBuffer a, ByteBuffer b) {
-    for (int i = 0; i < COMPARED; i += 8) {
-      if (a.getLong(i) != b.getLong(i)) {
-        return false;
-      }
-    }
-    return true;
+    return equal(a, 0, b, COMPARED);
   }
 
   /** Whether the rank has named its {@link #INPUT} or {@link #OUTPUT}. */

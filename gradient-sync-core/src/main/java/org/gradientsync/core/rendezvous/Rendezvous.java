@@ -67,5 +67,5 @@ public interface Rendezvous extends AutoCloseable {
   }
 
   @Override
-  void close();
+  default void close() {}
 }

@@ -160,9 +160,4 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   public boolean gaveUp(int peer) {
     return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
   }
-
-  @Override
-  public void close() {
-    // the collector unmaps the memory after the last reference
-  }
 }
