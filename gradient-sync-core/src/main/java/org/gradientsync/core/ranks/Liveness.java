@@ -69,13 +69,12 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
    *     empty text
    */
   public String endedBy() {
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      String reason = departures.reason(peer);
-      if (!reason.isEmpty() && !job.isLeftBehind(ranks.worldRank(peer))) {
-        return ranks.name(peer) + ": " + reason;
-      }
-    }
-    return "";
+    return ranks.all().stream()
+        .filter(peer -> !departures.reason(peer).isEmpty())
+        .filter(peer -> !job.isLeftBehind(ranks.worldRank(peer)))
+        .findFirst()
+        .map(peer -> ranks.name(peer) + ": " + departures.reason(peer))
+        .orElse("");
   }
 
   /** Whether a rank that has left with a reason has died since. */
