@@ -1,6 +1,7 @@
 package org.gradientsync.core.group;
 
 import java.nio.ByteBuffer;
+import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -41,7 +42,7 @@ public final class CallMatcher {
   void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.recordCollective(origin, call);
+    ByteBuffer record = calls.record(origin, call);
     meet(rendezvous, record, (AbstractDeviceBuffer) call.in());
   }
 
@@ -49,7 +50,7 @@ public final class CallMatcher {
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
     state.requireUsable();
     Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.recordCollective(origin, kind, element, count, root);
+    ByteBuffer record = calls.record(origin, kind, element, count, root);
     meet(rendezvous, record, null);
   }
 
@@ -58,10 +59,8 @@ public final class CallMatcher {
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);
     long sequence = calls.met();
-    ByteBuffer own = rendezvous.own(sequence);
-    own.put(0, record, 0, CallRecord.BYTES);
     try {
-      rendezvous.arrive(sequence);
+      rendezvous.arrive(sequence, record);
       awaitAll(rendezvous, sequence);
     } catch (RuntimeException | Error e) {
       if (state.isBroken()) {
@@ -72,6 +71,7 @@ public final class CallMatcher {
     if (found < 0 && rendezvous.areAllSame()) {
       return;
     }
+    ByteBuffer own = rendezvous.call(ranks.rank());
     boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
@@ -81,7 +81,7 @@ public final class CallMatcher {
     ByteBuffer out = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < ranks.size(); peer++) {
-      ByteBuffer call = peer == ranks.rank() ? own : rendezvous.call(peer);
+      ByteBuffer call = rendezvous.call(peer);
       same &= CallRecord.same(own, call);
       same &= CallRecord.sameName(in, call, CallRecord.INPUT);
       same &= CallRecord.sameName(out, call, CallRecord.OUTPUT);
@@ -135,10 +135,20 @@ public final class CallMatcher {
     }
   }
 
+  /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
+  <C> void run(C call, Consumer<C> body) {
+    try {
+      body.accept(call);
+    } catch (RuntimeException | Error e) {
+      throw state.inMiddle(e);
+    }
+    calls.finished();
+  }
+
   /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
-    calls.recordMessage(kind, element, count, tag);
+    calls.record(Origin.COMMUNICATOR, kind, element, count, tag);
   }
 
   /** As above, for a call that the caller records. */

@@ -3,7 +3,6 @@ package org.gradientsync.core.group;
 import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
@@ -91,15 +90,6 @@ final class GroupState {
   /** Whether a wait has ended. Breaks the group if it never will. */
   boolean isOver(LongWait wait) {
     return test(wait.message(), wait.peer());
-  }
-
-  /** Asks something about a rank for which messages are received. */
-  boolean ask(int peer, IntPredicate question) {
-    try {
-      return question.test(peer);
-    } catch (RuntimeException e) {
-      throw failed(peer, e);
-    }
   }
 
   RankLostException failed(int peer, RuntimeException e) {

@@ -5,7 +5,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.core.backend.HostBuffers;
@@ -16,6 +15,7 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall;
@@ -80,12 +80,8 @@ final class MessageMatcher implements AutoCloseable {
    * Exchanges messages round by round.
    *
    * @param body moves the elements of those of a round that match; may exchange other messages
-   * @param frame runs the body
    */
-  void exchange(
-      List<CollectiveCall> messages,
-      Consumer<List<CollectiveCall>> body,
-      BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame) {
+  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
     MismatchedCallException failure = null;
     List<CollectiveCall> round = spare.isEmpty() ? new ArrayList<>() : spare.pop();
     try {
@@ -95,7 +91,7 @@ final class MessageMatcher implements AutoCloseable {
         left -= round.size();
         MismatchedCallException mismatch = meet(round);
         failure = failure == null ? mismatch : failure;
-        frame.accept(round, body);
+        matcher.run(round, body);
       }
     } finally {
       spare.push(round);
@@ -140,7 +136,7 @@ final class MessageMatcher implements AutoCloseable {
     int peer = message.peer();
     Link[] all = message.sends() ? sending : receiving;
     all[peer] = all[peer] == null ? newLink(peer, message.sends()) : all[peer];
-    all[peer].own.put(0, calls.recordMessage(message), 0, CallRecord.BYTES);
+    all[peer].own.put(0, calls.record(Origin.SYNC, message), 0, CallRecord.BYTES);
     return all[peer];
   }
 

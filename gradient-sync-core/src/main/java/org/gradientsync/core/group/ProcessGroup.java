@@ -2,7 +2,6 @@ package org.gradientsync.core.group;
 
 import java.util.List;
 import java.util.Optional;
-import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -49,6 +48,7 @@ public final class ProcessGroup implements RankGroup {
 
   private final Job job;
   private final WatchedGroup watched;
+  private final DepartureNotices departures;
   private final RankReport report;
   private final Optional<Reports> reports;
   private final GroupState state;
@@ -57,14 +57,12 @@ public final class ProcessGroup implements RankGroup {
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
   private boolean haveSomeLeft;
-  private final BiConsumer<List<CollectiveCall>, Consumer<List<CollectiveCall>>> frame =
-      this::runBody;
 
   private ProcessGroup(
       GroupTransport messages, Job job, Timeouts timeouts, Survivors ofEarlier) { // or null
     this.job = job;
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
-    DepartureNotices departures = new DepartureNotices(messages, job.liveness);
+    departures = new DepartureNotices(messages, job.liveness);
     Liveness liveness = new Liveness(messages.ranks(), job.liveness, departures);
     Calls calls = new Calls(job.callerThreads, messages.size());
     Arrivals arrivals = new Arrivals(messages, calls, liveness);
@@ -237,24 +235,14 @@ public final class ProcessGroup implements RankGroup {
   /** As above, for calls of other origins. */
   public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
     meet(origin, call);
-    runBody(call, body);
+    matcher.run(call, body);
   }
 
   /** As above, for a call on host memory. */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {
     matcher.meet(origin, kind, element, count, root);
-    runBody(body, Runnable::run);
-  }
-
-  /** Runs a reducer's part of a call after the rendezvous; what it throws breaks the group. */
-  private <C> void runBody(C call, Consumer<C> body) {
-    try {
-      body.accept(call);
-    } catch (RuntimeException | Error e) {
-      throw state.inMiddle(e);
-    }
-    finished();
+    matcher.run(body, Runnable::run);
   }
 
   @Override
@@ -278,7 +266,7 @@ public final class ProcessGroup implements RankGroup {
   @Override
   public synchronized void exchange(
       List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    messageMatcher.exchange(messages, body, frame);
+    messageMatcher.exchange(messages, body);
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
@@ -386,10 +374,7 @@ public final class ProcessGroup implements RankGroup {
     reports.ifPresent(Reports::stopWatching);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        watched
-            .liveness()
-            .departures()
-            .send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
+        departures.send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
       }
     } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -398,7 +383,7 @@ public final class ProcessGroup implements RankGroup {
       job.liveness.watchWorld(null);
     }
     Resources.closeAll( // one failure does not skip the rest
-        watched.liveness().departures(),
+        departures,
         reports.orElse(null),
         watched.arrivals(),
         messageMatcher,
@@ -412,10 +397,7 @@ public final class ProcessGroup implements RankGroup {
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Reports::stopWatching);
     boolean sound = !state.isBroken();
-    watched
-        .liveness()
-        .departures()
-        .send(departure, reason, finishedCalls(), watched.liveness()::isGone);
+    departures.send(departure, reason, finishedCalls(), watched.liveness()::isGone);
     return sound;
   }
 

@@ -59,7 +59,6 @@ public final class Wait {
   private final long otherGraceNanos;
   private final LongWait longWait;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
-  private final IntPredicate hasLeftOrFailed;
   private final IntPredicate hasFinished; // this rank's current collective
   private final IntPredicate hasNotFinished;
   private final IntPredicate missing; // in the current rendezvous
@@ -93,7 +92,6 @@ public final class Wait {
     otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
     longWait = new LongWait(group, detector);
     departures = group.liveness().departures();
-    hasLeftOrFailed = departures::hasLeftOrFailed;
     hasFinished = peer -> departures.hasFinished(peer, group.calls().met());
     hasNotFinished = hasFinished.negate();
     missing = peer -> !group.arrivals().hasArrived(peer);
@@ -197,7 +195,7 @@ public final class Wait {
    */
   private void lookForDeparted() {
     int peer = longWait.peer();
-    left = left || group.arrivals().isAbandoned(peer) || state.ask(peer, hasLeftOrFailed);
+    left = left || hasLeft(peer);
     WaitPhase phase = longWait.phase();
     boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
     boolean finished = left && isCollective && hasFinished.test(peer);
@@ -215,6 +213,14 @@ public final class Wait {
     if (gone != NO_RANK && longWait.waited() - goneSince > grace && !state.isOver(longWait)) {
       lookForDeadlock();
       throw state.lost(gone, null);
+    }
+  }
+
+  private boolean hasLeft(int peer) {
+    try {
+      return group.arrivals().isAbandoned(peer) || departures.hasLeftOrFailed(peer);
+    } catch (RuntimeException e) { // of any transport
+      throw state.failed(peer, e);
     }
   }
 

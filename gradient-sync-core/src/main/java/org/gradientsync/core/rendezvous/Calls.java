@@ -52,26 +52,19 @@ public final class Calls implements DeviceCalls {
     return CallRecord.describe(call, ranks);
   }
 
-  /** Records a collective, and returns the record. */
-  public ByteBuffer recordCollective(Origin origin, CollectiveCall call) {
-    met++;
+  /** Records a call, and returns the record. A message has the number of the last collective. */
+  public ByteBuffer record(Origin origin, CollectiveCall call) {
+    met += call.kind().isMessage() ? 0 : 1;
     return begin(met - before, origin, call);
   }
 
-  /** As above, for a call on host memory. */
-  public ByteBuffer recordCollective(Origin origin, Kind kind, int element, long count, int root) {
-    met++;
-    return begin(origin, kind, element, count, root);
-  }
-
-  /** As above, for a message. It has the number of the last collective. */
-  public ByteBuffer recordMessage(CollectiveCall message) {
-    return begin(met - before, Origin.SYNC, message);
-  }
-
-  /** As above, for a message of host memory. */
-  public void recordMessage(Kind kind, int element, long count, int tag) {
-    begin(Origin.COMMUNICATOR, kind, element, count, tag);
+  /** As above, for a call on host memory; the root of a message is its tag. */
+  public ByteBuffer record(Origin origin, Kind kind, int element, long count, int root) {
+    met += kind.isMessage() ? 0 : 1;
+    ByteBuffer record = next();
+    CallRecord.write(record, met - before, origin, kind, element, count, null, root);
+    CallRecord.writeOwn(record, enqueued, null);
+    return record;
   }
 
   @Override
@@ -92,13 +85,6 @@ public final class Calls implements DeviceCalls {
     ByteBuffer record = next();
     CallRecord.write(record, number, origin, call, ranks);
     CallRecord.writeOwn(record, enqueued, call);
-    return record;
-  }
-
-  private ByteBuffer begin(Origin origin, Kind kind, int element, long count, int root) {
-    ByteBuffer record = next();
-    CallRecord.write(record, met - before, origin, kind, element, count, null, root);
-    CallRecord.writeOwn(record, enqueued, null);
     return record;
   }
 

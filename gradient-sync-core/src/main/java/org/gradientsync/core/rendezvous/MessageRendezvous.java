@@ -90,11 +90,8 @@ public final class MessageRendezvous implements Rendezvous {
     leader = layout.ranksOf(layout.node()).get(0);
     node = new SharedMemoryRendezvous(memory, layout.localRank(), nodeSize);
     int adding = sums ? nodeSize : 0;
-    ByteBuffer table =
-        memory
-            .of(0)
-            .slice(
-                SharedMemoryRendezvous.BYTES, GatheredCalls.bytes(group.size(), payload, adding));
+    int bytes = GatheredCalls.bytes(group.size(), payload, adding);
+    ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, bytes);
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
     tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
     exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
@@ -192,35 +189,29 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public ByteBuffer own(long sequence) {
-    return node.own(sequence);
-  }
-
-  @Override
-  public void arrive(long sequence) {
+  public void arrive(long sequence, ByteBuffer record) {
     current = sequence;
     come = 0;
     polls = 0;
-    ByteBuffer own = node.own(sequence);
     if (announced != null) {
-      CallRecord.writePlace(own, announced.memoryId(), announced.memoryOffset());
+      CallRecord.writePlace(record, announced.memoryId(), announced.memoryOffset());
       announced = null;
     }
     LeaderSums sums = next instanceof LeaderSums leaderSums ? leaderSums : null;
     if (next != null) {
-      CallRecord.writeCarried(own, next.bytes(), sums != null);
+      CallRecord.writeCarried(record, next.bytes(), sums != null);
       next.write(slot());
       next = null;
     }
     ByteBuffer entry = calls.entry(rank, slot());
-    entry.put(0, own, 0, CallRecord.BYTES);
-    if (CallRecord.memoryId(own) >= 0) {
+    entry.put(0, record, 0, CallRecord.BYTES);
+    if (CallRecord.memoryId(record) >= 0) {
       CallRecord.writePlace(entry, 0, 0); // its node finds the place in its own record
     }
     if (exchange != null) {
       exchange.begin(slot(), sums);
     }
-    node.arrive(sequence);
+    node.arrive(sequence, record);
   }
 
   /** Whether the calls of all ranks are there. A leader makes progress here. */

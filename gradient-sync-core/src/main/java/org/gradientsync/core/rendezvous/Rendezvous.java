@@ -21,19 +21,13 @@ public interface Rendezvous extends AutoCloseable {
     void write(int slot);
   }
 
-  /** The memory to which this rank writes its {@link CallRecord} before it arrives at a call. */
-  ByteBuffer own(long sequence);
-
-  /** Signals that this rank has reached the call with this number. */
-  void arrive(long sequence);
+  /** Signals that this rank has reached the call with this number and {@link CallRecord}. */
+  void arrive(long sequence, ByteBuffer record);
 
   /** Finishes when another rank is known to have reached the current call. */
   Message arrival(int peer);
 
-  /**
-   * Finishes when another rank has this rank's record. When all have it, {@link #own} may be
-   * written again.
-   */
+  /** Finishes when another rank has this rank's record. */
   Message sent(int peer);
 
   /**

@@ -64,13 +64,9 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   @Override
-  public ByteBuffer own(long sequence) {
-    return calls[rank][Rendezvous.slot(sequence)];
-  }
-
-  @Override
-  public void arrive(long sequence) {
+  public void arrive(long sequence, ByteBuffer record) {
     current = sequence;
+    call(rank).put(0, record, 0, CallRecord.BYTES);
     if (next != null) {
       next.write(slot());
       next = null;

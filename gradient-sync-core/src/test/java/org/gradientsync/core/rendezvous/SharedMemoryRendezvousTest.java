@@ -2,7 +2,9 @@ package org.gradientsync.core.rendezvous;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.nio.ByteBuffer;
 import java.util.Map;
+import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
@@ -29,17 +31,18 @@ class SharedMemoryRendezvousTest {
                 NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
             SharedMemoryRendezvous rendezvous =
                 new SharedMemoryRendezvous(memory, group.rank(), RANKS);
-            rendezvous.arrive(5);
+            ByteBuffer record = HostBuffers.allocate(CallRecord.BYTES);
+            rendezvous.arrive(5, record);
             own.barrier();
             if (group.rank() == 1) {
-              rendezvous.arrive(call);
+              rendezvous.arrive(call, record);
               rendezvous.abandon();
             }
             own.barrier();
             if (group.rank() == 0) {
               assertEquals(inThisOne, rendezvous.gaveUp(1));
               assertEquals(true, rendezvous.abandoned(1));
-              rendezvous.arrive(call);
+              rendezvous.arrive(call, record);
               assertEquals(true, rendezvous.gaveUp(1));
             }
             own.barrier();
