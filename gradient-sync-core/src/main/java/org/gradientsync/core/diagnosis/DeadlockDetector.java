@@ -17,7 +17,6 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.Mailbox;
-import org.gradientsync.core.ranks.Neighbours;
 import org.gradientsync.core.rendezvous.CallerThreads;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
@@ -139,29 +138,28 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void receive(Probe probe) {
-    WatchedGroup group = groups.apply(probe.group);
     switch (probe.kind) {
       case ASK -> {
         asked.add(probe);
         send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
       }
       case READ -> unread.clear(probe.sender);
-      case FOUND -> {
-        if (group != null) {
-          found(probe, group);
-        }
-      }
+      case FOUND -> found(probe);
     }
   }
 
-  private void found(Probe probe, WatchedGroup group) {
+  private void found(Probe probe) {
+    WatchedGroup group = groups.apply(probe.group);
+    if (group == null) {
+      return;
+    }
     found.put(probe.group, probe);
     int own = probe.indexOf(rank);
     boolean isOnlyOne = // of the group that the rank which found the cycle knows
         own > 0
             && probe.waits.get(own).group().equals(probe.group)
             && !probe.waits.get(0).group().equals(probe.group);
-    if (isOnlyOne || !Neighbours.areAll(group.size())) {
+    if (isOnlyOne || !group.ranks().areAllNeighbours()) {
       sendToGroup(group, probe);
     }
   }
@@ -185,7 +183,7 @@ public final class DeadlockDetector implements AutoCloseable {
     }
     int own = probe.indexOf(rank);
     if (own >= 0 && probe.waits.get(own).id() == pending.id) {
-      closeCycle(probe.from(own), pending);
+      closeCycle(new Probe(Probe.Kind.ASK, probe.group, probe, own), pending);
     } else if (own < 0 && probe.passed < 2L * ranks) {
       if (mayAsk(pending)) {
         ask(probe, pending);
@@ -230,7 +228,7 @@ public final class DeadlockDetector implements AutoCloseable {
     sendToGroup(pending.group, cycle);
     for (Probe.Wait wait : cycle.waits) {
       if (!wait.group().equals(pending.group.key())) {
-        send(new Probe(Probe.Kind.FOUND, wait.group(), cycle), wait.waiting());
+        send(new Probe(Probe.Kind.FOUND, wait.group(), cycle, 0), wait.waiting());
       }
     }
   }
@@ -238,8 +236,8 @@ public final class DeadlockDetector implements AutoCloseable {
   /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
   private void sendToGroup(WatchedGroup group, Probe cycle) {
     if (sent.add(group.key())) {
-      Probe notice = new Probe(Probe.Kind.FOUND, group.key(), cycle);
-      for (int peer : Neighbours.of(group.rank(), group.size())) {
+      Probe notice = new Probe(Probe.Kind.FOUND, group.key(), cycle, 0);
+      for (int peer : group.ranks().neighbours()) {
         if (!group.liveness().isUnreachable(peer)) {
           send(notice, group.ranks().worldRank(peer));
         }

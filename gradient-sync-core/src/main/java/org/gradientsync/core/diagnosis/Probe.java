@@ -70,15 +70,11 @@ public final class Probe {
     this.group = group;
   }
 
-  /** The same chain in another message. */
-  Probe(Kind kind, GroupKey group, Probe chain) {
+  /** A chain from one of its waits on, in another message. */
+  Probe(Kind kind, GroupKey group, Probe chain, int first) {
     this(kind, group);
-    passed = chain.passed;
-    take(chain, 0);
-  }
-
-  private void take(Probe chain, int first) {
     waits.addAll(chain.waits.subList(first, chain.waits.size()));
+    passed = chain.passed;
     skipped = chain.skipped;
     skippedSum = chain.skippedSum;
     mixed = chain.mixed;
@@ -162,13 +158,6 @@ public final class Probe {
     }
     passed++;
     waits.add(wait);
-  }
-
-  /** The chain from one of its waits on. */
-  Probe from(int first) {
-    Probe part = new Probe(Kind.ASK, group);
-    part.take(this, first);
-    return part;
   }
 
   /** Whether the same ranks are in the same waits, whichever of them the probes hold. */

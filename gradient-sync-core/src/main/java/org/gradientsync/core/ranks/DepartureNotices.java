@@ -11,8 +11,9 @@ import org.gradientsync.core.backend.ShortText;
  * further calls. A rank keeps one receive posted for the notices of all. Any thread may call this;
  * it takes no group's lock.
  *
- * <p>Notices go to {@link Neighbours}. In a large group each rank passes the first ones that it
- * receives on, so all ranks learn of them; {@link #otherGone} stands for the rest.
+ * <p>Notices go to {@linkplain RankMap#neighbours neighbours}. In a large group each rank passes
+ * the first ones that it receives on, so all ranks learn of them; {@link #otherGone} stands for the
+ * rest.
  */
 public final class DepartureNotices implements AutoCloseable {
   /** The maximum size of a reason. Longer ones are truncated. */
@@ -45,8 +46,8 @@ public final class DepartureNotices implements AutoCloseable {
   public DepartureNotices(GroupTransport group, JobLiveness job) {
     this.group = group;
     this.job = job;
-    neighbours = Neighbours.of(group.rank(), group.size());
-    passesOn = !Neighbours.areAll(group.size());
+    neighbours = group.ranks().neighbours();
+    passesOn = !group.ranks().areAllNeighbours();
     notices = new Notice[own.length][group.size()];
     own[LEFT] = HostBuffers.allocate(BYTES);
     own[FAILED] = HostBuffers.allocate(BYTES);

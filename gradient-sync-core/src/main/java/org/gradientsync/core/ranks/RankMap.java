@@ -11,6 +11,7 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
   /** Stands for no rank. */
   public static final int NO_RANK = -1;
 
+  private static final int MAX_NEIGHBOURS = 16; // of every rank
   private static final int MAX_NAMED = 4;
   private static final int MAX_LISTED = 16;
   private static final int MAX_RANGES = 8;
@@ -26,6 +27,26 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
   /** The rank in the group of a world rank, or {@link #NO_RANK}. */
   public int find(int worldRank) {
     return all().stream().filter(peer -> worldRanks[peer] == worldRank).findFirst().orElse(NO_RANK);
+  }
+
+  /**
+   * The ranks to which this one sends notices, in ascending order, and with which it meets before
+   * the group's rendezvous is chosen. In a small group they are all others; in a large one, those
+   * whose distance is a power of two, so that connections and messages grow with the logarithm of
+   * the ranks. Ranks are neighbours of their neighbours.
+   */
+  public int[] neighbours() {
+    return IntStream.range(1, size())
+        .filter(distance -> areAllNeighbours() || Integer.bitCount(distance) == 1)
+        .flatMap(distance -> IntStream.of(rank + distance, rank - distance + size()))
+        .map(peer -> peer % size())
+        .distinct()
+        .sorted()
+        .toArray();
+  }
+
+  public boolean areAllNeighbours() {
+    return size() <= MAX_NEIGHBOURS;
   }
 
   /** All ranks in ascending order. */

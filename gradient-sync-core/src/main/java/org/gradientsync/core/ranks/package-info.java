@@ -8,6 +8,6 @@
  *
  * <p>{@link JobLiveness} knows which processes have died, and {@link Liveness} the same for a
  * group. A rank that leaves sends {@link DepartureNotices} with its {@link Departure}; in large
- * groups they go to {@link Neighbours}, which pass them on.
+ * groups they go to {@linkplain RankMap#neighbours neighbours}, which pass them on.
  */
 package org.gradientsync.core.ranks;

@@ -10,7 +10,7 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.Mailbox;
-import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
@@ -19,9 +19,10 @@ import org.gradientsync.spi.Resources;
  * sender knows. Without them, a rank that waits for the calls which another one has gathered would
  * not know which ranks are missing.
  *
- * <p>A rank sends what it knows to its {@link Neighbours}, and again when it knows more. Neighbours
- * that are missing pass nothing on. So a rank also looks for the next rank in rank order that has
- * arrived, among more and more ranks: then all ranks that have arrived know of each other.
+ * <p>A rank sends what it knows to its {@linkplain RankMap#neighbours neighbours}, and again when
+ * it knows more. Neighbours that are missing pass nothing on. So a rank also looks for the next
+ * rank in rank order that has arrived, among more and more ranks: then all ranks that have arrived
+ * know of each other.
  *
  * <p>A receiver acknowledges what it reads. Each rank has at most one unread notice to each other
  * rank, so a rank that is often late and never waits does not accumulate them.
@@ -111,7 +112,7 @@ public final class ArrivalNotices implements AutoCloseable {
   ArrivalNotices(GroupTransport group, Liveness liveness) {
     this.group = group;
     this.liveness = liveness;
-    allAreNeighbours = Neighbours.areAll(group.size());
+    allAreNeighbours = group.ranks().areAllNeighbours();
     peers = new Peer[group.size()];
     mailbox = new Mailbox(group, Channel.ARRIVALS, bytes());
   }
@@ -135,7 +136,7 @@ public final class ArrivalNotices implements AutoCloseable {
    */
   void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
     if (!isOpen()) {
-      for (int peer : Neighbours.of(group.rank(), group.size())) {
+      for (int peer : group.ranks().neighbours()) {
         peers[peer] = new Peer(peer, true);
       }
     }

@@ -36,7 +36,7 @@ import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.local.LocalGroup;
 import org.gradientsync.core.local.LocalTransport;
 import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.ranks.Neighbours;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
@@ -124,7 +124,7 @@ class ManyRanksTest {
           new GroupCommunicator(group).barrier();
         });
     assertEquals(FEWER, all.size());
-    int neighbours = Neighbours.of(0, FEWER).length;
+    int neighbours = new RankMap(null, new int[FEWER], 0).neighbours().length;
     assertEquals(11, neighbours);
     all.forEach(
         (rank, nodes) -> {
