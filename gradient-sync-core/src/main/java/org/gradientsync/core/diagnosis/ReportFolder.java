@@ -5,7 +5,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -94,15 +93,13 @@ final class ReportFolder {
     return trouble;
   }
 
-  private Path resolve(String name) throws NoSuchFileException {
+  /** Where a file is, or would be. */
+  private Path resolve(String name) {
     Path where = where();
-    if (where == null) {
-      throw new NoSuchFileException(folders.get(0).toString());
-    }
-    return where.resolve(name);
+    return (where == null ? folders.get(0) : where).resolve(name);
   }
 
-  private Path file(int rank) throws NoSuchFileException {
+  private Path file(int rank) {
     return resolve("rank-" + rank + ".txt");
   }
 
@@ -145,7 +142,6 @@ final class ReportFolder {
   }
 
   boolean hasSummary() {
-    Path where = where();
-    return where != null && Files.exists(where.resolve(SUMMARY));
+    return Files.exists(resolve(SUMMARY));
   }
 }

@@ -4,13 +4,9 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.Liveness;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -25,7 +21,7 @@ import org.slf4j.LoggerFactory;
  * the first rank that has waited for the reports does. Ranks on nodes that share no folder have a
  * summary for each folder.
  */
-public final class Reports implements AutoCloseable {
+public final class Reports {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long WAIT_NANOS = 2_000_000_000L; // for the other ranks
   private static final long HEAD_START_NANOS = 1_000_000_000; // that rank 0 gets
@@ -33,22 +29,11 @@ public final class Reports implements AutoCloseable {
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
 
-  /**
-   * The first lines of the reports of ranks that are threads of one JVM. So their summary is
-   * complete even if no file can be written.
-   */
-  private static final Map<GroupKey, Lines> HERE = new ConcurrentHashMap<>();
-
-  private static final class Lines {
-    private final ConcurrentMap<Integer, String> byRank = new ConcurrentHashMap<>();
-    private volatile int ranks;
-  }
-
   final ReportFolder folder;
   final WatchedGroup group;
   private final Liveness liveness;
   private final RankReport report;
-  private final Lines here;
+  Watch.Here here; // once this is watched
   private boolean written;
 
   /**
@@ -62,28 +47,6 @@ public final class Reports implements AutoCloseable {
     this.group = group;
     this.liveness = group.liveness();
     this.report = report;
-    here =
-        HERE.compute(
-            group.key(),
-            (key, old) -> {
-              Lines all = old == null ? new Lines() : old;
-              all.ranks++;
-              return all;
-            });
-  }
-
-  /** Whether all ranks of the group are threads of this JVM. */
-  boolean areAllHere() {
-    return here.ranks == group.size();
-  }
-
-  public void watch() {
-    Watch.add(this);
-  }
-
-  /** Writes no report from now on unless this rank requests it. */
-  public void stopWatching() {
-    Watch.remove(this);
   }
 
   /**
@@ -98,7 +61,7 @@ public final class Reports implements AutoCloseable {
     long start = System.nanoTime();
     Path where = folder.ask();
     answer("timed out");
-    Watch.wake(group.key());
+    here.ranks.forEach(Watch::answer);
     await(start, WAIT_NANOS, this::allReported);
     if (group.rank() != 0 && liveness.isAlive(0)) {
       await(start, HEAD_START_NANOS, this::isSummedUp);
@@ -121,7 +84,7 @@ public final class Reports implements AutoCloseable {
   }
 
   private boolean isSummedUp() {
-    return here.byRank.containsKey(SUMMARY) || folder.hasSummary();
+    return here.lines.containsKey(SUMMARY) || folder.hasSummary();
   }
 
   private void sumUp(String text, Path where) {
@@ -130,7 +93,7 @@ public final class Reports implements AutoCloseable {
       String none = liveness.isAlive(peer) ? NO_REPORT : died(peer);
       lines.add("rank " + peer + " " + Objects.requireNonNullElse(line(peer), none));
     }
-    if (here.byRank.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
+    if (here.lines.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
       return; // another rank was faster
     }
     String none = "none, because no folder can be created for them: " + folder.trouble();
@@ -144,7 +107,7 @@ public final class Reports implements AutoCloseable {
 
   /** The first line of a rank's report, or null if it has none. */
   private String line(int peer) {
-    String line = here.byRank.get(peer);
+    String line = here.lines.get(peer);
     return line != null ? line : folder.firstLine(peer);
   }
 
@@ -183,13 +146,7 @@ public final class Reports implements AutoCloseable {
     } catch (IOException | RuntimeException e) {
       log.warn("rank {}: its report cannot be written: folder={}", group.rank(), folder.where(), e);
     } finally {
-      lines.stream().limit(1).forEach(line -> here.byRank.put(group.rank(), line));
+      lines.stream().limit(1).forEach(line -> here.lines.put(group.rank(), line));
     }
-  }
-
-  @Override
-  public void close() {
-    stopWatching();
-    HERE.computeIfPresent(group.key(), (key, lines) -> --lines.ranks == 0 ? null : lines);
   }
 }

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.ranks.GroupKey;
@@ -17,7 +18,7 @@ import org.slf4j.LoggerFactory;
  * threads may be stuck. It runs while there are groups to watch. Ranks of one JVM ask each other
  * directly.
  */
-final class Watch {
+public final class Watch {
   /** For tests: how often groups were served, and files looked for. */
   static final AtomicLong PERIODS = new AtomicLong();
 
@@ -25,13 +26,24 @@ final class Watch {
 
   private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_NANOS = 250_000_000;
-  private static final Set<Reports> REPORTS = ConcurrentHashMap.newKeySet();
+  private static final Map<GroupKey, Here> GROUPS = new ConcurrentHashMap<>();
   private static Thread thread;
 
   private Watch() {}
 
-  static synchronized void add(Reports reports) {
-    REPORTS.add(reports);
+  /**
+   * The ranks of a group that are threads of this JVM, and the first lines of their reports. So
+   * their summary is complete even if no file can be written.
+   */
+  static final class Here {
+    final Set<Reports> ranks = ConcurrentHashMap.newKeySet();
+    final ConcurrentMap<Integer, String> lines = new ConcurrentHashMap<>();
+  }
+
+  /** Lets a rank write a report when another one requests it. */
+  public static synchronized void add(Reports reports) {
+    reports.here = GROUPS.computeIfAbsent(reports.group.key(), key -> new Here());
+    reports.here.ranks.add(reports);
     if (thread == null) {
       thread = new Thread(Watch::run, "gradient-sync-watch");
       thread.setDaemon(true);
@@ -39,16 +51,11 @@ final class Watch {
     }
   }
 
-  static void remove(Reports reports) {
-    REPORTS.remove(reports);
-  }
-
-  /** Lets the ranks of a group that are threads of this JVM write their reports. */
-  static void wake(GroupKey key) {
-    for (Reports reports : REPORTS) {
-      if (reports.group.key().equals(key)) {
-        answer(reports);
-      }
+  /** From now on, the rank writes a report only if it requests one itself. */
+  public static synchronized void remove(Reports reports) {
+    reports.here.ranks.remove(reports);
+    if (reports.here.ranks.isEmpty()) {
+      GROUPS.remove(reports.group.key(), reports.here);
     }
   }
 
@@ -64,7 +71,7 @@ final class Watch {
   }
 
   private static synchronized boolean isOver() {
-    if (REPORTS.isEmpty()) {
+    if (GROUPS.isEmpty()) {
       thread = null;
       return true;
     }
@@ -74,12 +81,14 @@ final class Watch {
   private static void look() {
     PERIODS.incrementAndGet();
     Map<List<Path>, Boolean> asked = new HashMap<>();
-    for (Reports reports : REPORTS) {
-      ReportFolder folder = reports.folder;
-      if (!reports.areAllHere()
-          && asked.computeIfAbsent(folder.places(), Watch::isAnyThere)
-          && folder.where() != null) {
-        answer(reports);
+    for (Here here : GROUPS.values()) {
+      for (Reports reports : here.ranks) {
+        ReportFolder folder = reports.folder;
+        if (here.ranks.size() < reports.group.size() // some are in other processes
+            && asked.computeIfAbsent(folder.places(), Watch::isAnyThere)
+            && folder.where() != null) {
+          answer(reports);
+        }
       }
     }
   }
@@ -89,7 +98,7 @@ final class Watch {
     return places.stream().anyMatch(ReportFolder::isThere);
   }
 
-  private static void answer(Reports reports) {
+  static void answer(Reports reports) {
     try {
       reports.answer("");
     } catch (Throwable e) {

@@ -9,6 +9,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.diagnosis.RankReport;
 import org.gradientsync.core.diagnosis.Reports;
+import org.gradientsync.core.diagnosis.Watch;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.DepartureNotices;
@@ -82,7 +83,7 @@ public final class ProcessGroup implements RankGroup {
     if (isWorld()) {
       job.liveness.watchWorld(departures);
     }
-    reports.ifPresent(Reports::watch);
+    reports.ifPresent(Watch::add);
   }
 
   private String waiting() {
@@ -371,7 +372,7 @@ public final class ProcessGroup implements RankGroup {
     if (!state.close()) {
       return;
     }
-    reports.ifPresent(Reports::stopWatching);
+    reports.ifPresent(Watch::remove);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
         departures.send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
@@ -384,7 +385,6 @@ public final class ProcessGroup implements RankGroup {
     }
     Resources.closeAll( // one failure does not skip the rest
         departures,
-        reports.orElse(null),
         watched.arrivals(),
         messageMatcher,
         () -> job.closed(this, !state.isBroken()),
@@ -395,7 +395,7 @@ public final class ProcessGroup implements RankGroup {
 
   /** Sends the notices of a process that ends. Returns whether no call has failed. */
   boolean leave(Departure departure, String reason) {
-    reports.ifPresent(Reports::stopWatching);
+    reports.ifPresent(Watch::remove);
     boolean sound = !state.isBroken();
     departures.send(departure, reason, finishedCalls(), watched.liveness()::isGone);
     return sound;
