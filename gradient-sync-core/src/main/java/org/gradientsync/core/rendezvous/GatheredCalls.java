@@ -33,7 +33,6 @@ public final class GatheredCalls {
 
   /**
    * @param memory {@link #bytes} zeros, the same for all ranks of the node
-   * @param ranks the number of ranks of the group
    * @param payload the maximum size of what travels with each call
    * @param nodeSize the number of ranks of the node that add to sums; 0 if no sums travel
    */

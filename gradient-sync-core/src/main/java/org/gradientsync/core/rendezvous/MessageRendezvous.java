@@ -64,24 +64,17 @@ public final class MessageRendezvous implements Rendezvous {
    * @param memory {@link #bytes} for each rank of this node, numbered by {@linkplain
    *     NodeLayout#localRank local ranks}
    * @param notices of the group; closed by their owner
-   * @param sums whether sums may travel with the calls; the same on all ranks
+   * @param carries whether small contributions may travel with the calls; the same on all ranks
+   * @param sums whether sums of them may
    */
   public MessageRendezvous(
       GroupTransport group,
       NodeLayout layout,
       NodeMemory memory,
       ArrivalNotices notices,
+      boolean carries,
       boolean sums) {
-    this(group, layout, memory, notices, GatheredCalls.payloadBytes(group.size()), sums);
-  }
-
-  private MessageRendezvous(
-      GroupTransport group,
-      NodeLayout layout,
-      NodeMemory memory,
-      ArrivalNotices notices,
-      int payload,
-      boolean sums) {
+    int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
     this.rank = group.rank();
     this.layout = layout;
     this.memory = memory;
@@ -107,16 +100,14 @@ public final class MessageRendezvous implements Rendezvous {
   /** Each rank is its own leader, so it needs no shared memory. */
   static MessageRendezvous withoutSharedMemory(
       GroupTransport group, ArrivalNotices notices, boolean carries) {
-    int payload = carries ? GatheredCalls.payloadBytes(group.size()) : 0;
-    int bytes = SharedMemoryRendezvous.BYTES + GatheredCalls.bytes(group.size(), payload, 0);
+    NodeMemory memory = NodeMemory.ofOne(bytes(0, 1, group.size(), carries, false), null);
     NodeLayout layout = NodeLayout.ofSingles(group.ranks());
-    return new MessageRendezvous(
-        group, layout, NodeMemory.ofOne(bytes, null), notices, payload, false);
+    return new MessageRendezvous(group, layout, memory, notices, carries, false);
   }
 
   /** The size of a rank's part of its node's memory. */
-  public static int bytes(int localRank, int nodeSize, int ranks, boolean sums) {
-    int payload = GatheredCalls.payloadBytes(ranks);
+  public static int bytes(int localRank, int nodeSize, int ranks, boolean carries, boolean sums) {
+    int payload = carries ? GatheredCalls.payloadBytes(ranks) : 0;
     int table = GatheredCalls.bytes(ranks, payload, sums ? nodeSize : 0);
     return SharedMemoryRendezvous.BYTES + (localRank == 0 ? table : 0);
   }

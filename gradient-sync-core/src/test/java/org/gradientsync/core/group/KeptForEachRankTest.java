@@ -54,8 +54,9 @@ class KeptForEachRankTest {
         new MessageRendezvous(
             group.messages(),
             new NodeLayout(group.ranks()),
-            NodeMemory.ofOne(MessageRendezvous.bytes(0, 1, ranks, true), new SharedFiles()),
+            NodeMemory.ofOne(MessageRendezvous.bytes(0, 1, ranks, true, true), new SharedFiles()),
             group.arrivals().notices(),
+            true,
             true);
     long second = used();
     open.add(rendezvous);

@@ -86,7 +86,8 @@ public final class RendezvousChoice {
     NodeLayout layout = new NodeLayout(group.ranks());
     NodeMemory memory = share(layout, communicator, files, sums);
     MessageRendezvous rendezvous =
-        new MessageRendezvous(group.messages(), layout, memory, group.arrivals().notices(), sums);
+        new MessageRendezvous(
+            group.messages(), layout, memory, group.arrivals().notices(), true, sums);
     group.arrivals().useRendezvous(rendezvous);
     return rendezvous;
   }
@@ -95,7 +96,7 @@ public final class RendezvousChoice {
       NodeLayout layout, Communicator communicator, SharedFiles files, boolean sums) {
     int size = communicator.size();
     int nodeSize = layout.ranksOf(layout.node()).size();
-    IntUnaryOperator bytes = rank -> MessageRendezvous.bytes(rank, nodeSize, size, sums);
+    IntUnaryOperator bytes = rank -> MessageRendezvous.bytes(rank, nodeSize, size, true, sums);
     if (layout.most() == 1) {
       return NodeMemory.ofOne(bytes.applyAsInt(0), files);
     }
