@@ -6,11 +6,9 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
-import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -23,17 +21,13 @@ import org.gradientsync.spi.Message;
  * for a collective, two for an exchange. The caller holds the group's lock.
  */
 public final class CallMatcher {
-  private final RankMap ranks;
-  private final Calls calls;
-  private final Arrivals arrivals;
+  private final WatchedGroup group;
   private final GroupState state;
   private final Wait wait;
   private long notFinite = -1;
 
   CallMatcher(WatchedGroup group, GroupState state, Wait wait) {
-    this.ranks = group.ranks();
-    this.calls = group.calls();
-    this.arrivals = group.arrivals();
+    this.group = group;
     this.state = state;
     this.wait = wait;
   }
@@ -41,16 +35,16 @@ public final class CallMatcher {
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
-    Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.record(origin, call);
+    Rendezvous rendezvous = group.arrivals().beginRendezvous();
+    ByteBuffer record = group.calls().record(origin, call);
     meet(rendezvous, record, (AbstractDeviceBuffer) call.in());
   }
 
   /** As above, for a call on host memory. */
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
     state.requireUsable();
-    Rendezvous rendezvous = arrivals.beginRendezvous();
-    ByteBuffer record = calls.record(origin, kind, element, count, root);
+    Rendezvous rendezvous = group.arrivals().beginRendezvous();
+    ByteBuffer record = group.calls().record(origin, kind, element, count, root);
     meet(rendezvous, record, null);
   }
 
@@ -58,7 +52,7 @@ public final class CallMatcher {
     long found = notFinite;
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);
-    long sequence = calls.met();
+    long sequence = group.calls().met();
     try {
       rendezvous.arrive(sequence, record);
       awaitAll(rendezvous, sequence);
@@ -71,7 +65,7 @@ public final class CallMatcher {
     if (found < 0 && rendezvous.areAllSame()) {
       return;
     }
-    ByteBuffer own = rendezvous.call(ranks.rank());
+    ByteBuffer own = rendezvous.call(group.rank());
     boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
@@ -80,7 +74,7 @@ public final class CallMatcher {
     ByteBuffer in = own;
     ByteBuffer out = own;
     ByteBuffer counted = own;
-    for (int peer = 0; peer < ranks.size(); peer++) {
+    for (int peer = 0; peer < group.size(); peer++) {
       ByteBuffer call = rendezvous.call(peer);
       same &= CallRecord.same(own, call);
       same &= CallRecord.sameName(in, call, CallRecord.INPUT);
@@ -94,9 +88,9 @@ public final class CallMatcher {
     if (same && sameEnqueued && finite) {
       return;
     }
-    calls.finished();
-    int rank = ranks.rank();
-    int size = ranks.size();
+    group.calls().finished();
+    int rank = group.rank();
+    int size = group.size();
     if (same && sameEnqueued) {
       throw new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer));
     }
@@ -107,11 +101,11 @@ public final class CallMatcher {
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = next(-1); peer < ranks.size() && !isComplete(rendezvous, peer); ) {
+    for (int peer = next(-1); peer < group.size() && !isComplete(rendezvous, peer); ) {
       wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
       peer = next(peer);
     }
-    for (int peer = next(-1); peer < ranks.size() && !isComplete(rendezvous, peer); ) {
+    for (int peer = next(-1); peer < group.size() && !isComplete(rendezvous, peer); ) {
       wait.await(rendezvous.sent(peer), peer);
       peer = next(peer);
     }
@@ -119,7 +113,7 @@ public final class CallMatcher {
 
   /** The next rank that is not this one. */
   private int next(int peer) {
-    return peer + 1 == ranks.rank() ? peer + 2 : peer + 1;
+    return peer + 1 == group.rank() ? peer + 2 : peer + 1;
   }
 
   /**
@@ -142,25 +136,25 @@ public final class CallMatcher {
     } catch (RuntimeException | Error e) {
       throw state.inMiddle(e);
     }
-    calls.finished();
+    group.calls().finished();
   }
 
   /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
     beginPair(destination, source, tag);
-    calls.record(Origin.COMMUNICATOR, kind, element, count, tag);
+    group.calls().record(Origin.COMMUNICATOR, kind, element, count, tag);
   }
 
   /** As above, for a call that the caller records. */
   void beginPair(int destination, int source, int tag) {
     state.requireUsable();
-    arrivals.beginPair(destination, source, tag);
+    group.arrivals().beginPair(destination, source, tag);
   }
 
   /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */
   public void awaitPair(Message message, int peer, boolean sends) {
     WaitPhase phase = sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
-    wait.await(message, peer, phase, arrivals.rounds(peer, sends));
+    wait.await(message, peer, phase, group.arrivals().rounds(peer, sends));
   }
 
   /**

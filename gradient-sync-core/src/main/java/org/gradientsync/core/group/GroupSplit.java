@@ -8,7 +8,6 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
-import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.GroupKey;
@@ -63,8 +62,7 @@ record GroupSplit(
     own[NUMBER] = RANDOM.nextLong();
     long[] used = job.usedContexts().toLongArray();
     System.arraycopy(used, 0, own, FIXED, used.length);
-    matcher.meet(
-        origin, Kind.ALL_GATHER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT);
+    matcher.meet(origin, Kind.ALL_GATHER, CallRecord.NO_ELEMENT, 0, CallRecord.NO_ROOT);
     long[] all = allGather(own);
     group.calls().finished();
     return all;

@@ -38,7 +38,6 @@ public final class Wait {
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
 
   private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
-  private static final long SEARCH_NANOS = Duration.ofMillis(10).toNanos();
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
@@ -59,8 +58,7 @@ public final class Wait {
   private final long otherGraceNanos;
   private final LongWait longWait;
   private final List<Runnable> checks = new CopyOnWriteArrayList<>();
-  private final IntPredicate hasFinished; // this rank's current collective
-  private final IntPredicate hasNotFinished;
+  private final IntPredicate hasNotFinished; // this rank's current collective
   private final IntPredicate missing; // in the current rendezvous
   private volatile Timeouts timeouts;
   private volatile int waitsFor = NO_RANK;
@@ -92,8 +90,7 @@ public final class Wait {
     otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
     longWait = new LongWait(group, detector);
     departures = group.liveness().departures();
-    hasFinished = peer -> departures.hasFinished(peer, group.calls().met());
-    hasNotFinished = hasFinished.negate();
+    hasNotFinished = peer -> !departures.hasFinished(peer, group.calls().met());
     missing = peer -> !group.arrivals().hasArrived(peer);
   }
 
@@ -168,7 +165,7 @@ public final class Wait {
     lookForInterrupt();
     state.requireNotEnding();
     lookForDeparted();
-    if (longWait.waited() - searched > SEARCH_NANOS && (left || longWait.waited() > longNanos)) {
+    if (longWait.waited() - searched > LOOK_NANOS && (left || longWait.waited() > longNanos)) {
       searched = longWait.waited();
       lookForDeadlock();
     }
@@ -198,7 +195,7 @@ public final class Wait {
     left = left || hasLeft(peer);
     WaitPhase phase = longWait.phase();
     boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
-    boolean finished = left && isCollective && hasFinished.test(peer);
+    boolean finished = left && isCollective && !hasNotFinished.test(peer);
     int before = gone;
     if (left && !finished) {
       gone = peer;

@@ -95,6 +95,7 @@ public final class CallRecord {
   public static final int INPUT = 0; // the name of the input, or of the only buffer
   public static final int OUTPUT = 1;
   public static final int NO_ROOT = -1;
+  public static final int NO_ELEMENT = -1;
 
   private static final Kind[] KINDS = Kind.values();
   private static final Origin[] ORIGINS = Origin.values();
@@ -109,7 +110,7 @@ public final class CallRecord {
 
   /** The element code of a data type. */
   public static int element(DataType type) {
-    return type == null ? NONE : type.ordinal();
+    return type == null ? NO_ELEMENT : type.ordinal();
   }
 
   /** The element code of a Java buffer. */

@@ -15,7 +15,8 @@ public record LeaderRounds(int nodes, int node) {
     return Integer.SIZE - Integer.numberOfLeadingZeros(nodes - 1);
   }
 
-  private static int distance(int round) {
+  /** The number of nodes from {@link #first} on whose sum is in a message. */
+  static int distance(int round) {
     return 1 << round;
   }
 
@@ -42,11 +43,6 @@ public record LeaderRounds(int nodes, int node) {
   /** The number of nodes whose calls are in a message. */
   public int blocks(int round) {
     return Math.min(distance(round), nodes - distance(round));
-  }
-
-  /** The number of nodes from {@link #first} on whose sum is in a message. */
-  int summed(int round) {
-    return distance(round);
   }
 
   /** The same for the leader from whom this one receives. */

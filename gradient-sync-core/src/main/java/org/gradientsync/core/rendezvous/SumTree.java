@@ -32,13 +32,13 @@ public final class SumTree {
     additions = new int[last + 1][][];
     slots.put(key(0, node), count++);
     for (int round = 0; round < last; round++) {
-      int[][] own = subtrees(rounds.first(round), rounds.summed(round));
+      int[][] own = subtrees(rounds.first(round), LeaderRounds.distance(round));
       given[round] = new int[own.length];
       for (int i = 0; i < own.length; i++) {
         given[round][i] = slot(own[i][0], own[i][1]);
       }
       additions[round] = take();
-      int[][] other = subtrees(rounds.ofSource(round).first(round), rounds.summed(round));
+      int[][] other = subtrees(rounds.ofSource(round).first(round), LeaderRounds.distance(round));
       taken[round] = new int[other.length];
       for (int i = 0; i < other.length; i++) {
         taken[round][i] = count++; // a sum that is already there has the same bits

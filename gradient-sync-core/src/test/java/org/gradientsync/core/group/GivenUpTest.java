@@ -12,7 +12,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
@@ -57,7 +56,7 @@ class GivenUpTest {
             group.run(
                 Origin.SYNC,
                 Kind.BARRIER,
-                CallRecord.element((DataType) null),
+                CallRecord.NO_ELEMENT,
                 0,
                 CallRecord.NO_ROOT,
                 () -> {

@@ -120,8 +120,7 @@ public final class GroupCommunicator implements Communicator {
   /** A barrier of another name. */
   public void barrier(Origin origin) {
     beforeCall.run();
-    group.run(
-        origin, Kind.BARRIER, CallRecord.element((DataType) null), 0, CallRecord.NO_ROOT, () -> {});
+    group.run(origin, Kind.BARRIER, CallRecord.NO_ELEMENT, 0, CallRecord.NO_ROOT, () -> {});
   }
 
   /** Breaks the group, if it is not broken yet: calls of the other ranks throw and say why. */
