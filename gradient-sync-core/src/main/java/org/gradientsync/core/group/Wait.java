@@ -1,27 +1,19 @@
 package org.gradientsync.core.group;
 
 import java.time.Duration;
-import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.IntPredicate;
-import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
-import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * How a rank waits for another one: until that rank has done its part, or something that it looks
- * at meanwhile must end the wait.
+ * How a rank waits for another one: until that rank has done its part, or one of the {@link
+ * Watchers} throws.
  */
 public final class Wait {
   // Polls before the processor is yielded: the length of a short wait. Fewer if ranks share
@@ -34,44 +26,16 @@ public final class Wait {
   private static final long PARK_NANOS = 100_000;
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
-  /** When a wait is long. Multiplied by the number of ranks per processor, up to the maximum. */
-  private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
-
-  private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
-  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
-  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
-  private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
-  private static final int LONG_WAITS = 5;
-
-  /** Ranks on other nodes that have arrived in a late call have said so by then. */
-  private static final long INDIRECT_NANOS = Duration.ofMillis(500).toNanos();
-
   private static final int NO_RANK = RankMap.NO_RANK;
-  private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
   private final WatchedGroup group;
-  private final DepartureNotices departures;
   private final GroupState state;
-  private final DeadlockDetector detector;
   private final int spins;
-  private final long longNanos;
-  private final long otherGraceNanos;
   private final LongWait longWait;
-  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
-  private final IntPredicate hasNotFinished; // this rank's current collective
-  private final IntPredicate missing; // in the current rendezvous
+  private final Watchers watchers;
   private volatile Timeouts timeouts;
   private volatile int waitsFor = NO_RANK;
   private volatile long waitsSince;
-
-  // Of the current wait; times are its duration then.
-  private boolean left; // whether the awaited rank has
-  private int gone; // the rank that ends the wait, or NO_RANK
-  private long goneSince;
-  private long searched; // for a deadlock
-  private boolean canSearch;
-  private long checked;
-  private boolean warned;
 
   Wait(
       WatchedGroup group,
@@ -81,25 +45,18 @@ public final class Wait {
       Timeouts timeouts) {
     this.group = group;
     this.state = state;
-    this.detector = detector;
     this.timeouts = timeouts;
-    int processors = Runtime.getRuntime().availableProcessors();
-    spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
-    longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
-    // Ranks that share a processor pass on late what others have done before they left.
-    otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
+    spins = ranksOnNode > Runtime.getRuntime().availableProcessors() ? CROWDED_SPINS : SPINS;
     longWait = new LongWait(group, detector);
-    departures = group.liveness().departures();
-    hasNotFinished = peer -> !departures.hasFinished(peer, group.calls().met());
-    missing = peer -> !group.arrivals().hasArrived(peer);
+    watchers = new Watchers(group, state, detector, ranksOnNode);
   }
 
   void addCheck(Runnable check) {
-    checks.add(check);
+    watchers.checks.add(check);
   }
 
   void removeCheck(Runnable check) {
-    checks.remove(check);
+    watchers.checks.remove(check);
   }
 
   Timeouts timeouts() {
@@ -127,12 +84,7 @@ public final class Wait {
     waitsSince = System.nanoTime();
     waitsFor = peer;
     longWait.begin(message, peer, phase, number, timeouts);
-    left = false;
-    gone = NO_RANK;
-    searched = 0;
-    canSearch = true;
-    checked = 0;
-    warned = false;
+    watchers.begin();
     try {
       awaitLong();
     } finally {
@@ -153,138 +105,10 @@ public final class Wait {
         Thread.yield();
         waited = longWait.look();
       }
-      look();
+      watchers.look(longWait);
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
       }
-    }
-  }
-
-  /** Throws if the wait must end. */
-  private void look() {
-    lookForInterrupt();
-    state.requireNotEnding();
-    lookForDeparted();
-    if (longWait.waited() - searched > LOOK_NANOS && (left || longWait.waited() > longNanos)) {
-      searched = longWait.waited();
-      lookForDeadlock();
-    }
-    if (longWait.waited() - checked > CHECK_NANOS) {
-      checked = longWait.waited();
-      checks.forEach(Runnable::run);
-      lookForDead();
-    }
-    lookAtDeadline();
-    warnIfLate();
-  }
-
-  private void lookForInterrupt() {
-    if (Thread.currentThread().isInterrupted() && !state.isOver(longWait)) {
-      throw state.broken(
-          "interrupted while waiting for " + group.ranks().name(longWait.peer()), null);
-    }
-  }
-
-  /**
-   * The awaited rank, or another one that the call needs, has left or given up. What it has done
-   * before, its own notice, or a word about a cycle of waits may still come. If it had finished the
-   * call, what it has sent is on its way, however slow that is.
-   */
-  private void lookForDeparted() {
-    int peer = longWait.peer();
-    left = left || hasLeft(peer);
-    WaitPhase phase = longWait.phase();
-    boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
-    boolean finished = left && isCollective && !hasNotFinished.test(peer);
-    int before = gone;
-    if (left && !finished) {
-      gone = peer;
-    } else if (finished) { // it may have waited for one that has failed, or left in the middle
-      gone = departures.otherGone(true, hasNotFinished);
-    } else {
-      boolean meets = phase == WaitPhase.RENDEZVOUS && !group.arrivals().isPair();
-      gone = departures.otherGone(meets, missing);
-    }
-    goneSince = gone == before ? goneSince : longWait.waited();
-    long grace = left && !finished ? GRACE_NANOS : otherGraceNanos;
-    if (gone != NO_RANK && longWait.waited() - goneSince > grace && !state.isOver(longWait)) {
-      lookForDeadlock();
-      throw state.lost(gone, null);
-    }
-  }
-
-  private boolean hasLeft(int peer) {
-    try {
-      return group.arrivals().isAbandoned(peer) || departures.hasLeftOrFailed(peer);
-    } catch (RuntimeException e) { // of any transport
-      throw state.failed(peer, e);
-    }
-  }
-
-  /** The wait is part of a cycle of waits, or depends on one. */
-  private void lookForDeadlock() {
-    if (longWait.phase() == WaitPhase.DATA || !canSearch) {
-      return;
-    }
-    Probe cycle;
-    try {
-      cycle = detector.look(longWait);
-    } catch (RuntimeException | OutOfMemoryError e) {
-      canSearch = false; // keep waiting
-      log.debug("rank {} cannot look who waits for whom", group.rank(), e);
-      return;
-    }
-    if (cycle != null) {
-      throw state.mismatched("the ranks wait for each other, " + cycle.describe(group));
-    }
-  }
-
-  /**
-   * A rank has died without a notice: the one that this rank waits for; or, if that is on another
-   * node, which cannot see deaths here, one that it may be waiting for itself.
-   */
-  private void lookForDead() {
-    int dead = deadWhileWaitingFor(longWait.peer());
-    if (dead != NO_RANK && !state.isOver(longWait)) {
-      throw state.broken(
-          "%s %s, lastFinished=%s, waited=%s"
-              .formatted(
-                  group.ranks().name(dead),
-                  group.liveness().fate(dead),
-                  group.calls().lastFinished(),
-                  Amounts.time(longWait.waited())),
-          null);
-    }
-  }
-
-  private int deadWhileWaitingFor(int peer) {
-    if (!group.liveness().isAlive(peer)) {
-      return peer;
-    }
-    boolean isDirect = group.ranks().isNear(peer) || group.arrivals().isPair();
-    return isDirect || longWait.waited() < INDIRECT_NANOS
-        ? NO_RANK
-        : group.liveness().diedSilently();
-  }
-
-  private void lookAtDeadline() {
-    if (longWait.waited() > longWait.timeouts().timeoutNanos() && !state.isOver(longWait)) {
-      String late = group.arrivals().describeLate(longWait.peer(), state::test);
-      throw state.timedOut(late + ", waited=" + Amounts.time(longWait.timeouts().timeout()));
-    }
-  }
-
-  /** Warns of a rank that is late, once in a longWait. */
-  private void warnIfLate() {
-    if (!warned && longWait.waited() > longWait.timeouts().lateNanos()) {
-      warned = true;
-      log.warn(
-          "rank {} has waited {} for {}, lastFinished={}, {}",
-          group.rank(),
-          Amounts.time(longWait.timeouts().late()),
-          group.arrivals().describeAwaited(longWait.peer(), state::test),
-          group.calls().lastFinished(),
-          group.during());
     }
   }
 
