@@ -68,8 +68,15 @@ final class Soak implements AutoCloseable {
     }
   }
 
-  /** Makes every kind of call several times, to fill all caches. */
+  /** Makes every kind of call several times, to fill all caches, some of which are for one type. */
   void warmUp() {
+    for (DataType type : TYPES) {
+      try (DeviceBuffer block = base.allocate(type, LARGE);
+          DeviceBuffer all = base.allocate(type, (long) LARGE * ranks)) {
+        base.allReduce(block, ReduceOp.SUM);
+        base.allGather(block, all);
+      }
+    }
     run(Duration.ZERO, WARM_UP_SYNCS);
   }
 
