@@ -6,7 +6,6 @@ import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
-import java.net.StandardSocketOptions;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
@@ -14,9 +13,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
@@ -39,18 +36,13 @@ final class JobStart {
       Optional.ofNullable(JobStart.class.getPackage().getImplementationVersion()).orElse("");
 
   private static final Logger log = LoggerFactory.getLogger(JobStart.class);
-  private static final int BACKLOG = 256;
   private static final Duration FOLLOWING = Duration.ofSeconds(10);
   private static final long POLL_MILLIS = 50;
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
-  private static final long BIND_NANOS = 5_000_000_000L; // an earlier job may be about to end
+  private static final long LISTEN_NANOS = 5_000_000_000L; // how long to try
   private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
   private static final int MOST_TIMEOUTS = 4; // of a call, and until the others go on
-  private static final long REFUSING_MILLIS = 30_000;
-
-  /** Jobs that have not started, by port: they still say why to ranks that come late. */
-  private static final Map<Integer, TcpJob> REFUSING = new ConcurrentHashMap<>();
 
   private Coordinates own; // at one host after the other, if it joins
   private final Timeouts timeouts;
@@ -175,7 +167,7 @@ final class JobStart {
     InetAddress chosen = Interfaces.chosen(own, master);
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
-    ServerSocketChannel server = prepared != null ? prepared : bindToPort(address);
+    ServerSocketChannel server = prepared != null ? prepared : listen(address);
     String where = Interfaces.where(own, server, here);
     Registration registration = new Registration(own.size(), self(server));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
@@ -205,28 +197,9 @@ final class JobStart {
       registration.fail(
           Registration.GIVEN_UP,
           "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
-      refuseForAWhile(job);
+      MasterPort.refuseForAWhile(own.port(), job);
       throw e;
     }
-  }
-
-  /** Ranks that come late need not wait for their time-out, as long as this process lives. */
-  private void refuseForAWhile(TcpJob job) {
-    REFUSING.put(own.port(), job);
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                Thread.sleep(REFUSING_MILLIS);
-              } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-              }
-              REFUSING.remove(own.port(), job);
-              job.close();
-            },
-            "gradient-sync-tcp-refusing");
-    thread.setDaemon(true);
-    thread.start();
   }
 
   private InetAddress resolve() throws InterruptedException {
@@ -248,42 +221,20 @@ final class JobStart {
     }
   }
 
-  private ServerSocketChannel bindToPort(InetAddress address)
-      throws IOException, InterruptedException {
-    TcpJob before = REFUSING.remove(own.port());
-    if (before != null) {
-      before.close();
-    }
-    long start = System.nanoTime();
-    while (true) {
-      try {
-        return bind(address, own.port());
-      } catch (BindException e) {
-        if (System.nanoTime() - start > Math.min(BIND_NANOS, timeouts.timeoutNanos())) {
-          throw new UnavailableException(
-              "rank 0 cannot listen at the job's port: address="
-                  + (address == null ? "any" : address.getHostAddress())
-                  + ", port="
-                  + own.port()
-                  + ": "
-                  + e.getMessage()
-                  + "; choose another MASTER_PORT, or tcp.master",
-              e);
-        }
-        Thread.sleep(POLL_MILLIS);
-      }
-    }
-  }
-
-  private static ServerSocketChannel bind(InetAddress address, int port) throws IOException {
-    ServerSocketChannel server = ServerSocketChannel.open();
+  private ServerSocketChannel listen(InetAddress address) throws IOException {
     try {
-      server.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      server.bind(new InetSocketAddress(address, port), BACKLOG);
-      return server;
-    } catch (IOException | RuntimeException | Error e) {
-      server.close();
-      throw e;
+      return MasterPort.listen(
+          address, own.port(), Math.min(LISTEN_NANOS, timeouts.timeoutNanos()));
+    } catch (BindException e) {
+      throw new UnavailableException(
+          "rank 0 cannot listen at the job's port: address="
+              + (address == null ? "any" : address.getHostAddress())
+              + ", port="
+              + own.port()
+              + ": "
+              + e.getMessage()
+              + "; choose another MASTER_PORT, or tcp.master",
+          e);
     }
   }
 
@@ -378,7 +329,7 @@ final class JobStart {
     TcpJob job = null;
     try {
       InetAddress here = ((InetSocketAddress) channel.getLocalAddress()).getAddress();
-      server = bind(here, 0);
+      server = MasterPort.listen(here, 0, 0);
       OutgoingHandshake.write(channel, self(server).encode());
       ByteBuffer reply = ByteBuffer.wrap(read(channel, Registration.REPLY));
       int status = reply.getInt();

@@ -1,9 +1,7 @@
 package org.gradientsync.tcp;
 
 import java.io.IOException;
-import java.net.BindException;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
@@ -11,7 +9,6 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.backend.AgreedSettings;
 import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
@@ -26,7 +23,7 @@ import org.slf4j.LoggerFactory;
 final class Lobby implements Listener.Doorkeeper {
   private static final Logger log = LoggerFactory.getLogger(Lobby.class);
   private static final int LIMIT = 64;
-  private static final long BIND_NANOS = 2_000_000_000L;
+  private static final long LISTEN_NANOS = 2_000_000_000L; // how long to try
   private static final long MOST_CONNECT_NANOS = 60_000_000_000L;
 
   private final String host;
@@ -105,9 +102,8 @@ final class Lobby implements Listener.Doorkeeper {
         log.info("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
         address = here;
       }
-      ServerSocketChannel server = ServerSocketChannel.open();
+      ServerSocketChannel server = MasterPort.listen(address, port, LISTEN_NANOS);
       try {
-        bind(server, new InetSocketAddress(address, port));
         Listener listener = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
         synchronized (this) {
           own = listener;
@@ -129,23 +125,6 @@ final class Lobby implements Listener.Doorkeeper {
       return Interfaces.isHere(address) ? address : null;
     } catch (UnknownHostException e) {
       return null;
-    }
-  }
-
-  /** Who listened there before may be about to end. */
-  private static void bind(ServerSocketChannel server, InetSocketAddress address)
-      throws IOException {
-    long start = System.nanoTime();
-    while (true) {
-      try {
-        server.bind(address);
-        return;
-      } catch (BindException e) {
-        if (System.nanoTime() - start > BIND_NANOS) {
-          throw e;
-        }
-        LockSupport.parkNanos(BIND_NANOS / 200);
-      }
     }
   }
 
