@@ -2,15 +2,19 @@ package org.gradientsync.elastic;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.HostBuffers;
 
 /** A copy of the whole state of a training, in host memory. For one thread. */
 final class CommittedState {
   private static final int PIECE_BYTES = 16 << 20;
+  private static final int SHAPE = 4; // words of a rank
 
   private final ElasticLoop loop;
   private final List<ByteBuffer> copies = new ArrayList<>();
@@ -50,23 +54,44 @@ final class CommittedState {
   }
 
   /**
-   * Names the shapes of two ranks.
+   * Refuses ranks whose state has other buffers than rank 0's. If they have just joined, they fail
+   * alone, and for the others they have left.
    *
    * @param shapes of all ranks
-   * @param rank the one that differs from rank 0
+   * @throws RankLostException on those that go on without them
    */
-  static String difference(long[] shapes, int rank) {
-    int at = 4 * rank;
-    return String.format(
-        Locale.ROOT,
-        "the states of rank 0 and rank %d differ: %d buffers with %d elements on rank 0,"
-            + " %d buffers with %d elements on rank %d",
-        rank,
-        shapes[0],
-        shapes[1],
-        shapes[at],
-        shapes[at + 1],
-        rank);
+  static void requireSame(long[] shapes, int rank) {
+    int odd = 1;
+    while (odd < shapes.length / SHAPE && isAsFirst(shapes, odd)) {
+      odd++;
+    }
+    if (odd == shapes.length / SHAPE) {
+      return;
+    }
+    boolean joins = shapes[SHAPE - 1] != 0; // rank 0 trains already
+    if (joins && isAsFirst(shapes, rank)) {
+      throw new RankLostException("a rank that was to join has another state", null, true);
+    }
+    int at = SHAPE * (joins ? rank : odd);
+    throw new GradientSyncException(
+        String.format(
+            Locale.ROOT,
+            "the states of rank 0 and rank %d differ: %d buffers with %d elements on rank 0,"
+                + " %d buffers with %d elements on rank %d, rank=%d; %s with the same model and"
+                + " options",
+            at / SHAPE,
+            shapes[0],
+            shapes[1],
+            shapes[at],
+            shapes[at + 1],
+            at / SHAPE,
+            rank,
+            joins ? "this process cannot join the training: start it" : "start all ranks"));
+  }
+
+  private static boolean isAsFirst(long[] shapes, int rank) {
+    int at = SHAPE * rank;
+    return Arrays.equals(shapes, 0, SHAPE - 1, shapes, at, at + SHAPE - 1);
   }
 
   /** Gives the others the training's state on one rank. Only ranks that are behind take it. */

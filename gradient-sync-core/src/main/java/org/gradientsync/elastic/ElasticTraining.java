@@ -50,11 +50,6 @@ public final class ElasticTraining implements AutoCloseable {
   private static final long GIVES_UP = 3;
   private static final long POLL_NANOS = 20_000_000;
 
-  // Kinds of state: the highest is taken, and of these the one after the most steps.
-  private static final long NEW = 0; // this rank's own, or not whole
-  private static final long TRAINED = 1; // that of all, and of later steps
-  private static final long COPY = 2; // of several ranks' parts
-
   private final ElasticLoop loop;
   private final int minRanks;
   private final Duration waitForRanks;
@@ -68,6 +63,7 @@ public final class ElasticTraining implements AutoCloseable {
   private long step;
   private volatile boolean leaves;
   private boolean allLeft;
+  private boolean givesUp; // too few ranks are left
   private int changes;
   private int rounds; // that failed in the same step, and lost no rank
   private long roundsStep = NOTHING;
@@ -79,15 +75,6 @@ public final class ElasticTraining implements AutoCloseable {
     minRanks = builder.minRanks;
     waitForRanks = builder.waitForRanks;
     commitEvery = builder.commitEvery;
-  }
-
-  /** The training cannot go on. */
-  private static final class TooFewException extends RankLostException {
-    private static final long serialVersionUID = 1;
-
-    TooFewException(String message) {
-      super(message);
-    }
   }
 
   /**
@@ -186,6 +173,7 @@ public final class ElasticTraining implements AutoCloseable {
     end(); // of an earlier run
     step = first;
     allLeft = false;
+    givesUp = false;
     boolean aligned = false;
     while (true) {
       try {
@@ -207,9 +195,10 @@ public final class ElasticTraining implements AutoCloseable {
         }
         sync.barrier(); // until here, others may need this rank's state
         return true;
-      } catch (TooFewException e) {
-        throw e;
       } catch (RankLostException e) {
+        if (givesUp) {
+          throw e;
+        }
         log.info("rank {}: {}", sync.rank(), e.getMessage());
         goOn(e);
         aligned = false;
@@ -235,20 +224,12 @@ public final class ElasticTraining implements AutoCloseable {
     return allLeft;
   }
 
-  /**
-   * The ranks that take part now.
-   *
-   * @return their sync; do not close it
-   */
+  /** {@return the sync of the ranks that take part now; do not close it} */
   public GradientSync sync() {
     return sync;
   }
 
-  /**
-   * How often the ranks have changed since the start.
-   *
-   * @return 0 or more
-   */
+  /** {@return how often the ranks have changed since the start} */
   public int changes() {
     return changes;
   }
@@ -319,7 +300,7 @@ public final class ElasticTraining implements AutoCloseable {
    */
   private boolean awaitEnough(long end) {
     WaitClock time = new WaitClock();
-    while (sync.size() < minRanks && newest(states()) < end) {
+    while (sync.size() < minRanks && states().newest() < end) {
       boolean over = time.look() > waitForRanks.toNanos();
       long[] all = gather(wantsToLeave() ? LEAVES : newcomers() > 0 ? ADMITS : over ? GIVES_UP : 0);
       if (Arrays.stream(all).anyMatch(word -> word == LEAVES)) {
@@ -327,8 +308,9 @@ public final class ElasticTraining implements AutoCloseable {
       } else if (Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
         admit();
       } else if (all[0] == GIVES_UP) {
+        givesUp = true;
         WaitingFile.giveUp();
-        throw new TooFewException(
+        throw new RankLostException(
             "too few ranks are left: ranks="
                 + sync.size()
                 + ", minRanks="
@@ -372,60 +354,26 @@ public final class ElasticTraining implements AutoCloseable {
     }
   }
 
-  /**
-   * Refuses ranks whose state has other buffers than rank 0's. If they have just joined, they fail
-   * alone, and for the others they have left.
-   */
+  /** Ends this training if its state cannot be that of the others. */
   private void requireSameState() {
-    long[] own = committed.shape(trained);
-    long[] all = gather(own);
-    int other = own.length;
-    while (other < all.length && Arrays.equals(all, 0, 3, all, other, other + 3)) {
-      other += own.length;
+    long[] shapes = gather(committed.shape(trained));
+    try {
+      CommittedState.requireSame(shapes, sync.rank());
+    } catch (RankLostException e) {
+      throw e;
+    } catch (GradientSyncException e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
     }
-    if (other == all.length) {
-      return;
-    }
-    boolean joins = all[3] != 0; // rank 0 trains already
-    if (joins && Arrays.equals(all, 0, 3, own, 0, 3)) {
-      throw new RankLostException("a rank that was to join has another state", null, true);
-    }
-    int odd = joins ? sync.rank() : other / own.length;
-    GradientSyncException e =
-        new GradientSyncException(
-            CommittedState.difference(all, odd)
-                + ", rank="
-                + sync.rank()
-                + (joins
-                    ? "; this process cannot join the training: start it"
-                    : "; start all ranks")
-                + " with the same model and options");
-    Resources.closeAllAfter(e, this);
-    throw e;
   }
 
-  /** Each rank's state that it can give to others: the step after it or NOTHING, and its kind. */
-  private long[] states() {
+  /** The state that each rank can give to others. */
+  private RankStates states() {
     boolean copied = committed.step() != NOTHING;
-    if (copied) {
-      return gather(committed.step(), COPY);
-    }
-    return gather(whole ? step : NOTHING, whole && trained ? TRAINED : NEW);
-  }
-
-  /** The rank whose state all take; never that of one that has just joined, if others have one. */
-  private static int root(long[] states) {
-    int root = 0;
-    for (int at = 0; at < states.length; at += 2) {
-      boolean betterKind = states[at + 1] > states[2 * root + 1];
-      boolean sameKind = states[at + 1] == states[2 * root + 1];
-      root = betterKind || sameKind && states[at] > states[2 * root] ? at / 2 : root;
-    }
-    return root;
-  }
-
-  private static long newest(long[] states) {
-    return states[2 * root(states)];
+    return new RankStates(
+        copied
+            ? gather(committed.step(), RankStates.COPY)
+            : gather(whole ? step : NOTHING, RankStates.kind(whole && trained)));
   }
 
   /**
@@ -435,22 +383,15 @@ public final class ElasticTraining implements AutoCloseable {
    */
   private void align(boolean begins) {
     requireSameState();
-    long[] all = states();
-    int root = root(all);
-    boolean goesBack = all[2 * root + 1] == COPY;
-    boolean differs = false;
-    for (int at = 2; at < all.length; at += 2) {
-      differs |= all[at] != all[0] || all[at + 1] != all[1];
-    }
-    long newest = all[2 * root];
+    RankStates all = states();
+    long newest = all.newest();
+    boolean goesBack = all.areCopies();
     if (newest == NOTHING) {
       throw new GradientSyncException(
           "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
     }
-    if (differs || goesBack) {
-      int own = 2 * sync.rank();
-      boolean isBehind = goesBack || all[own] != newest || all[own + 1] != all[2 * root + 1];
-      receive(root, newest, goesBack, isBehind);
+    if (all.differ() || goesBack) {
+      receive(all.root(), newest, goesBack, goesBack || all.isBehind(sync.rank()));
     }
     step = newest;
     trained = true;
