@@ -70,6 +70,7 @@ final class MessageMatcher implements AutoCloseable {
     single.clear();
     single.add(message);
     MismatchedCallException mismatch = meet(single);
+    single.clear();
     if (mismatch != null) {
       calls.finished();
       throw mismatch;

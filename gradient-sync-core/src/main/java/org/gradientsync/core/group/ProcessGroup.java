@@ -183,7 +183,7 @@ public final class ProcessGroup implements RankGroup {
     return next;
   }
 
-  /** Whether ranks had left this group, and not died, when {@link #survivors} made another one. */
+  /** Whether ranks had said that they leave this group when {@link #survivors} made another one. */
   public boolean haveSomeLeft() {
     return haveSomeLeft;
   }

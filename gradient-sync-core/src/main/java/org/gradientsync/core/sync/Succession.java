@@ -50,33 +50,16 @@ final class Succession {
     sync.choice.group().transport().goOnWithout(List.of()); // throws if that cannot be
     sync.order.closeThread();
     quietly(sync::closeParts);
-    Transport joined = sync.takeUndecided();
+    ProcessGroup group = sync.choice.group();
+    Transport undecided = sync.takeUndecided();
     ProcessGroup left;
-    boolean follows;
     try {
-      left = sync.choice.group().survivors();
-      boolean wentOn = sync.choice.group().haveSomeLeft();
-      while (true) {
-        try {
-          GroupCommunicator ranks = new GroupCommunicator(left);
-          follows = ranks.any(wentOn) && ranks.all(joined != null);
-          break;
-        } catch (RankLostException e) {
-          ProcessGroup before = left;
-          left = before.survivors();
-          wentOn |= before.haveSomeLeft();
-        }
-      }
+      left = group.survivors();
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> leave(joined));
+      Resources.closeAllAfter(e, () -> leave(undecided));
       throw e;
     }
-    if (follows) {
-      return follow(joined, left);
-    }
-    leave(joined);
-    ProcessGroup ranks = left;
-    return replaceBy(() -> ofThoseLeft(ranks));
+    return replaceBy(() -> ofThoseLeft(left, group.haveSomeLeft(), undecided));
   }
 
   /** See {@link Admission#admit}. */
@@ -103,23 +86,15 @@ final class Succession {
     }
     sync.order.closeThread();
     quietly(sync::closeParts);
-    return follow(joined, null);
+    ProcessGroup world = LaunchedJob.follow(sync.choice.group(), joined);
+    return replaceBy(() -> ofAll(world));
   }
 
-  /** Leaves a job, if there is one, and tells those that wait there. */
+  /** Leaves a job, if there is one, and tries to tell those that wait there. */
   static void leave(Transport joined) {
     if (joined != null) {
       ProcessGroup.world(joined).close();
     }
-  }
-
-  /**
-   * @param left of the survivors that go there, or null
-   */
-  private GradientSync follow(Transport joined, ProcessGroup left) {
-    ProcessGroup world = LaunchedJob.follow(sync.choice.group(), joined);
-    Resources.closeAll(left);
-    return replaceBy(() -> ofAll(world));
   }
 
   /** What the others need to know of the new job; nothing on other ranks, or if there is none. */
@@ -171,26 +146,53 @@ final class Succession {
       return sync.successor(selection.choose(world, device));
     } catch (RankLostException | UnavailableException e) { // or it cannot use what the job uses
       log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
-      return ofThoseLeft(world.survivors());
+      ProcessGroup left = world.survivors();
+      return ofThoseLeft(left, false, null);
     }
   }
 
-  /** Ranks may be lost while the others prepare to go on. */
-  private GradientSyncImpl ofThoseLeft(ProcessGroup left) {
-    ProcessGroup ranks = left;
-    for (int round = 1; ; round++) {
-      try {
-        return sync.successor(selection.goOn(ranks, device));
-      } catch (RankLostException e) {
-        log.warn("rank {} goes on again: {}", sync.rank(), e.getMessage());
-        int before = ranks.size();
-        ranks = ranks.survivors();
-        round = ranks.size() < before ? 0 : round;
-        if (round == MOST_ROUNDS) {
-          throw e; // nobody is lost, and it fails each time
+  /**
+   * Ranks may be lost while the others prepare to go on. Every round begins with the same calls,
+   * because a rank that has finished one may meet others here that have not.
+   *
+   * @param someWent whether ranks have left that may have gone to the undecided job
+   * @param undecided a job that all ranks go to if others have gone there, and all can; or null
+   */
+  private GradientSyncImpl ofThoseLeft(ProcessGroup group, boolean someWent, Transport undecided) {
+    ProcessGroup left = group;
+    boolean went = someWent;
+    Transport joined = undecided;
+    ProcessGroup world = null;
+    try {
+      for (int round = 1; world == null; round++) {
+        try {
+          GroupCommunicator ranks = new GroupCommunicator(left);
+          if (ranks.any(went) && ranks.all(joined != null)) {
+            world = LaunchedJob.follow(sync.choice.group(), joined);
+            joined = null;
+          } else {
+            leave(joined);
+            joined = null;
+            return sync.successor(selection.goOn(left, device));
+          }
+        } catch (RankLostException e) {
+          log.warn("rank {} goes on again: {}", sync.rank(), e.getMessage());
+          ProcessGroup before = left;
+          left = before.survivors();
+          went |= before.haveSomeLeft();
+          round = left.size() < before.size() ? 0 : round;
+          if (round == MOST_ROUNDS) {
+            throw e; // nobody is lost, and it fails each time
+          }
         }
       }
+    } catch (RuntimeException | Error e) {
+      Transport rest = joined;
+      Resources.closeAllAfter(e, () -> leave(rest), left);
+      throw e;
     }
+    left.close();
+    return ofAll(world);
   }
 
   private void quietly(Runnable closing) {
