@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
@@ -57,7 +58,7 @@ final class JobStart {
   private boolean warned;
   private List<String> hosts = List.of(); // at which it may join
   private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
-  private BooleanSupplier cannotBegin = () -> false; // because a rank was lost meanwhile
+  private BooleanSupplier hasLost = () -> false; // a rank that was to come
 
   /**
    * The first job of a rank. One that has started lets it in after a step, or never.
@@ -74,7 +75,10 @@ final class JobStart {
     Timeouts limits = new Timeouts(settings.elasticWait(), usual.late(), usual.reports());
     JobStart joining =
         new JobStart(own, limits, AgreedSettings.of(settings), new Lobby(own, usual), null);
-    joining.hosts = hosts;
+    joining.hosts =
+        hosts.isEmpty()
+            ? hosts
+            : Stream.concat(Stream.of(own.host()), hosts.stream()).distinct().toList();
     joining.limitInLobby = joining.limit + MOST_TIMEOUTS * usual.timeoutNanos();
     return joining;
   }
@@ -107,7 +111,7 @@ final class JobStart {
       Coordinates own, Lobby lobby, ServerSocketChannel prepared, BooleanSupplier hasLost) {
     Timeouts limits = new Timeouts(FOLLOWING, FOLLOWING, Optional.empty());
     JobStart next = new JobStart(own, limits, "", lobby, prepared);
-    next.cannotBegin = hasLost;
+    next.hasLost = hasLost;
     return next;
   }
 
@@ -301,9 +305,7 @@ final class JobStart {
               Handshake.random(Handshake.NONCE));
       long start = System.nanoTime();
       try {
-        SocketChannel channel =
-            new OutgoingHandshake(handshake, chosen, OutgoingHandshake.MILLIS)
-                .connect(new InetSocketAddress(master, own.port()), hello);
+        SocketChannel channel = connect(new InetSocketAddress(master, own.port()), chosen, hello);
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         requireDescriptors(e);
@@ -320,6 +322,18 @@ final class JobStart {
       pause(pause, "rank 0 does not take this rank at " + own.master() + from + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
       tryNextHost();
+    }
+  }
+
+  private SocketChannel connect(InetSocketAddress to, InetAddress from, Handshake.Hello hello)
+      throws IOException {
+    try {
+      return new OutgoingHandshake(handshake, from, OutgoingHandshake.MILLIS).connect(to, hello);
+    } catch (UnavailableException e) {
+      if (hosts.size() < 2) {
+        throw e;
+      }
+      throw new IOException(e.getMessage(), e); // something else listens on this host
     }
   }
 
@@ -395,7 +409,7 @@ final class JobStart {
   /** Throws after the time-out. */
   private void look(String what) {
     long waited = time.look() + attempts;
-    if (cannotBegin.getAsBoolean()) {
+    if (hasLost.getAsBoolean()) {
       throw new RankLostException("a rank was lost: " + what + ", rank=" + own.rank());
     }
     if (waited > limit) {

@@ -99,13 +99,17 @@ final class Lobby implements Listener.Doorkeeper {
     try {
       InetAddress address = addressOfMaster();
       if (address == null) {
-        log.info("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
+        log.warn("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
         address = here;
       }
       ServerSocketChannel server = MasterPort.listen(address, port, LISTEN_NANOS);
       try {
         Listener listener = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
         synchronized (this) {
+          if (!listens) { // it was closed meanwhile
+            server.close();
+            return;
+          }
           own = listener;
         }
         listener.start();
@@ -217,7 +221,7 @@ final class Lobby implements Listener.Doorkeeper {
     invited.clear();
   }
 
-  /** Whether one that was invited has ended or given up, or has come. */
+  /** Whether one that was invited has ended or given up. Not to be asked when all have come. */
   synchronized boolean hasInvitedEnded() {
     return invited.stream().anyMatch(Lobby::hasEnded);
   }

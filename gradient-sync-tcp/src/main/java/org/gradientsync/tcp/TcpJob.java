@@ -37,7 +37,7 @@ final class TcpJob implements Listener.Doorkeeper {
   private volatile boolean leaving;
   private volatile long leavingSince;
   private volatile boolean ended;
-  private final Set<Integer> leftBehind = new HashSet<>();
+  private final Set<Integer> leftBehind = new HashSet<>(); // guarded by itself
 
   // Of the listener's thread.
   private int seen;
@@ -141,17 +141,17 @@ final class TcpJob implements Listener.Doorkeeper {
    *
    * @param lost more that the job goes on without
    */
-  synchronized void goOnWithout(List<Integer> lost) {
-    leftBehind.addAll(lost);
+  void goOnWithout(List<Integer> lost) {
     int first = 0;
-    while (leftBehind.contains(first)) {
-      first++;
+    synchronized (leftBehind) {
+      leftBehind.addAll(lost);
+      while (leftBehind.contains(first)) {
+        first++;
+      }
     }
     if (first != own.rank()) {
       lobby.leaveToAnother();
-      return;
-    }
-    if (listener != null && first == 0 && lobby.isAt(own)) {
+    } else if (listener != null && first == 0 && lobby.isAt(own)) {
       lobby.open(); // by this job's listener
     } else {
       lobby.listen(members[own.rank()].address().getAddress());
@@ -200,10 +200,12 @@ final class TcpJob implements Listener.Doorkeeper {
   }
 
   /** Whether a rank has died or left, those left out that the job goes on without. */
-  synchronized boolean hasLost() {
-    return IntStream.range(0, own.size())
-        .filter(peer -> peer != own.rank() && !leftBehind.contains(peer))
-        .anyMatch(peer -> !isAlive(peer) || endpoint.peer(peer).hasLeft());
+  boolean hasLost() {
+    synchronized (leftBehind) {
+      return IntStream.range(0, own.size())
+          .filter(peer -> peer != own.rank() && !leftBehind.contains(peer))
+          .anyMatch(peer -> !isAlive(peer) || endpoint.peer(peer).hasLeft());
+    }
   }
 
   /** From now on ranks without a connection may end at any time. */

@@ -1,13 +1,11 @@
 package org.gradientsync.tcp;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.gradientsync.core.backend.LauncherVariables;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.spi.Launcher;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
@@ -95,8 +93,8 @@ public final class TcpLauncher implements Launcher {
     }
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
-        rank.transport = join(own, settings);
-        reportStart();
+        rank.transport = join(own, rank, settings);
+        WaitingFile.takePart();
         synchronized (RANKS) {
           RANKS.put(own, rank); // another thread may have removed it
         }
@@ -105,28 +103,16 @@ public final class TcpLauncher implements Launcher {
     }
   }
 
-  private static TcpTransport join(Coordinates own, Settings settings) {
+  private static TcpTransport join(Coordinates own, Rank rank, Settings settings) {
     String given = LauncherVariables.environment().getOrDefault("GRADIENTSYNC_HOSTS", "");
     List<String> hosts = given.isEmpty() ? List.of() : List.of(given.split(","));
     try {
       return new TcpTransport(JobStart.first(own, settings, hosts).join());
     } catch (RuntimeException | Error e) {
       synchronized (RANKS) {
-        RANKS.remove(own); // the next attempt begins anew
+        RANKS.remove(own, rank); // the next attempt begins anew
       }
       throw e;
-    }
-  }
-
-  /** A launcher that starts lost ranks again looks whether this rank takes part. */
-  private static void reportStart() {
-    String file = LauncherVariables.environment().get("GRADIENTSYNC_WAITING");
-    try {
-      if (file != null) {
-        Files.deleteIfExists(Path.of(file));
-      }
-    } catch (IOException e) {
-      log.warn("the launcher does not learn that this rank takes part: {}", e.getMessage());
     }
   }
 }
