@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 import java.util.stream.Collectors;
@@ -23,19 +24,12 @@ public final class RankJvm {
   public static final String OPTIMIZED = "-XX:TieredStopAtLevel=4";
 
   private static final List<String> USUAL =
-      List.of(
-          "-Dgradientsync.reports=off",
-          "-XX:+UseSerialGC",
-          "-XX:TieredStopAtLevel=1",
-          // A rank starts with a tenth less CPU time; other tests let the verifier see the classes.
-          "-XX:+UnlockDiagnosticVMOptions",
-          "-XX:-BytecodeVerificationRemote",
-          "-Xlog:cds=off"); // with another class path there is no archive
+      List.of("-Dgradientsync.reports=off", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
 
   private RankJvm() {}
 
   /**
-   * Makes a command, with the class path of the caller.
+   * Makes a command, with the class path of the caller, its jars before its folders.
    *
    * @param options of the JVM; they count more than the usual ones
    * @param words the main class and its arguments
@@ -43,7 +37,10 @@ public final class RankJvm {
    */
   public static List<String> command(List<String> options, String... words) {
     List<String> command = java();
-    command.add("-XX:SharedArchiveFile=" + Archive.FILE);
+    if (Archive.FILE != null) {
+      command.add("-XX:SharedArchiveFile=" + Archive.FILE);
+      command.add("-Xlog:cds=off"); // with another class path it does not fit
+    }
     command.addAll(List.of("-cp", classPath(true)));
     command.addAll(options);
     command.addAll(List.of(words));
@@ -68,6 +65,7 @@ public final class RankJvm {
   private static final class Archive {
     static final Path FILE = make();
 
+    /** Returns null if there is none; then JVMs only start later. */
     private static Path make() {
       try {
         Path file = Files.createTempDirectory("ranks").resolve("classes.jsa");
@@ -76,17 +74,21 @@ public final class RankJvm {
         List<String> command = java();
         command.addAll(List.of("-cp", classPath(false), "-XX:ArchiveClassesAtExit=" + file));
         command.add(RankJvm.class.getName());
-        new ProcessBuilder(command)
-            .redirectErrorStream(true)
-            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-            .start()
-            .waitFor();
-        return file; // without it, JVMs only start later
+        Process process =
+            new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        if (!process.waitFor(1, TimeUnit.MINUTES)) {
+          process.destroyForcibly();
+          return null;
+        }
+        return Files.exists(file) ? file : null;
       } catch (IOException e) {
-        throw new IllegalStateException("no archive of classes", e);
+        return null;
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
-        throw new IllegalStateException("interrupted", e);
+        return null;
       }
     }
   }
