@@ -11,10 +11,10 @@ record RankVariables(List<String> words) {
     return words.stream().map(word -> word.split("=", 2)[0]).toList();
   }
 
-  /** Returns those with a value; the last one counts. */
+  /** Returns those with a value, but no empty secret; the last one counts. */
   Map<String, String> values() {
     return words.stream()
-        .filter(word -> word.contains("="))
+        .filter(word -> word.contains("=") && !word.equals(RanksAsProcesses.SECRET + "="))
         .map(word -> word.split("=", 2))
         .collect(Collectors.toMap(v -> v[0], v -> v[1], (v, last) -> last, LinkedHashMap::new));
   }

@@ -36,7 +36,7 @@ import picocli.CommandLine.Spec;
       "130, 143:Ctrl-C, or SIGTERM to this command, and ranks that did not end well then; the job is"
           + " not started again.",
       "other:That of the rank that failed first, if the launcher says it; with --min-np, that of the"
-          + " last one. 255 is ssh's."
+          + " last one. 255 if ssh cannot connect."
     })
 public final class RunCommand extends Program {
   private static final String OWN_CLASS_PATH = System.getProperty("java.class.path");
