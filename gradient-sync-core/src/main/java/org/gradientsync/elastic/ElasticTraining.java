@@ -57,6 +57,7 @@ public final class ElasticTraining implements AutoCloseable {
   private final CommittedState committed;
   private GradientSync sync;
   private boolean begun;
+  private boolean aligned; // all ranks have the same state
   private boolean ready; // begin has returned
   private boolean whole = true; // the state, not half overwritten
   private boolean trained; // this rank has had the state of all
@@ -174,30 +175,33 @@ public final class ElasticTraining implements AutoCloseable {
     step = first;
     allLeft = false;
     givesUp = false;
-    boolean aligned = false;
+    aligned = false;
     while (true) {
       try {
         if (!aligned) {
           align(awaitEnough(end));
           aligned = true;
         }
-        while (step < end) {
-          if (!meet()) {
-            return false;
-          }
-          loop.compute(step);
-          ((BackendDevice) sync.device()).stream().await(); // a GPU finds losses late
-          loop.update(step);
-          step++;
-          if (commitEvery > 0 && (step % commitEvery == 0 || step == end)) {
-            commit();
-          }
+        if (step >= end) {
+          sync.barrier(); // until here, others may need this rank's state
+          return true;
         }
-        sync.barrier(); // until here, others may need this rank's state
-        return true;
+        if (!meet()) {
+          return false;
+        }
+        if (!aligned) {
+          continue;
+        }
+        loop.compute(step);
+        ((BackendDevice) sync.device()).stream().await(); // a GPU finds losses late
+        loop.update(step);
+        step++;
+        if (commitEvery > 0 && (step % commitEvery == 0 || step == end)) {
+          commit();
+        }
       } catch (RankLostException e) {
-        if (givesUp) {
-          throw e;
+        if (givesUp || sync instanceof Admission own && own.isClosed()) {
+          throw e; // the others go on without this rank, or nobody does
         }
         log.info("rank {}: {}", sync.rank(), e.getMessage());
         goOn(e);
@@ -242,8 +246,7 @@ public final class ElasticTraining implements AutoCloseable {
     if (nobodyLeaves && Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
       keep();
       admit();
-      align(true);
-      return meet(); // as those that have joined
+      aligned = false; // as those that have joined
     }
     if (nobodyLeaves) {
       return true;
@@ -311,12 +314,8 @@ public final class ElasticTraining implements AutoCloseable {
         givesUp = true;
         WaitingFile.giveUp();
         throw new RankLostException(
-            "too few ranks are left: ranks="
-                + sync.size()
-                + ", minRanks="
-                + minRanks
-                + ", waited="
-                + Amounts.time(waitForRanks));
+            "too few ranks are left: ranks=%s, minRanks=%s, waited=%s"
+                .formatted(sync.size(), minRanks, Amounts.time(waitForRanks)));
       } else {
         LockSupport.parkNanos(POLL_NANOS);
       }

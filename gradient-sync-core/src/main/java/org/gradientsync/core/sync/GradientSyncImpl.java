@@ -49,7 +49,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private AtomicBoolean stopRequested =
       new AtomicBoolean(); // one with all that take this one's place
   private boolean stopsOnSignal;
-  private Transport undecided; // of a job that the ranks may go on in, or null
+  Transport undecided; // of a job that others may have gone to, or null
 
   /** The program's view of the communicator, possibly wrapped. */
   private Communicator programCommunicator;
@@ -309,9 +309,9 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     return new Succession(this, selection).withNewcomers();
   }
 
-  /** Keeps a job that others may have gone to, until the ranks that are left know. */
-  void keepUndecided(Transport joined) {
-    undecided = joined;
+  @Override
+  public boolean isClosed() {
+    return order.isClosed();
   }
 
   Transport takeUndecided() {

@@ -74,7 +74,7 @@ final class Succession {
     try {
       all = communicator.all(joined != null);
     } catch (RankLostException e) {
-      sync.keepUndecided(joined); // others may know that all have come, and go on there
+      sync.undecided = joined; // others may know that all have come, and go on there
       throw e;
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, () -> leave(joined));
