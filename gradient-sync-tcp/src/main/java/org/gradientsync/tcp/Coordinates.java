@@ -124,6 +124,9 @@ record Coordinates(
       host = host.substring(0, colon);
     } else {
       port = number(given, "MASTER_PORT", 1, MOST_PORT);
+      if ("True".equals(environment.get("TORCHELASTIC_USE_AGENT_STORE"))) {
+        port = port % MOST_PORT + 1; // torchrun listens at the other itself
+      }
     }
     if (host.startsWith("[") && host.endsWith("]")) {
       host = host.substring(1, host.length() - 1);

@@ -56,6 +56,15 @@ class CoordinatesTest {
                 "GRADIENTSYNC_SECRET")));
   }
 
+  /** Its agent of the first node then has a store at the master's port. */
+  @Test
+  void ranksTakeTheNextPortWhereTorchrunListensItself() {
+    assertEquals(
+        29501, Coordinates.of(NONE, variables("TORCHELASTIC_USE_AGENT_STORE=True")).port());
+    assertEquals(
+        29500, Coordinates.of(NONE, variables("TORCHELASTIC_USE_AGENT_STORE=False")).port());
+  }
+
   @Test
   void settingsReplaceAllVariablesButTheSecret() {
     Settings settings =
