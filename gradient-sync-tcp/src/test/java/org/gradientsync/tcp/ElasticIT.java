@@ -195,6 +195,7 @@ class ElasticIT {
     Random random = new Random(LOSSES);
     steps = LOSSES * STEPS_OF_A_LOSS;
     pauseMillis = 30;
+    least = 2; // those left wait for others, at times
     size = 4;
     for (int rank = 0; rank < size; rank++) {
       start(rank, false);
