@@ -98,27 +98,26 @@ public final class Selection {
    * @param given all ranks of the job, or null to look for a launcher
    */
   public Choice choose(ProcessGroup given) {
-    return choose(given, null);
-  }
-
-  /**
-   * As above, for a rank that has a device already.
-   *
-   * @param given as above
-   * @param opened stays open if this fails; or null
-   */
-  public Choice choose(ProcessGroup given, BackendDevice opened) {
     settings.meetsByMessages(); // throws now if the value is wrong
     ProcessGroup world = given != null ? given : launch();
     ProcessGroup group;
     try {
       group = world.split(0, world.rank(), settings.timeouts());
     } catch (RuntimeException | Error e) {
-      if (opened == null) {
-        LaunchedJob.closeIfUnused(world);
-      }
+      LaunchedJob.closeIfUnused(world);
       throw e;
     }
+    return choose(group, null);
+  }
+
+  /**
+   * Selects device and reducer. Collective.
+   *
+   * @param group closed if this fails, unless this rank has a device already: those that are left
+   *     of the group can then go on
+   * @param opened that device, which stays open; or null
+   */
+  public Choice choose(ProcessGroup group, BackendDevice opened) {
     GroupCommunicator communicator = new GroupCommunicator(group);
     BackendDevice device = null;
     try {
@@ -132,10 +131,9 @@ public final class Selection {
       }
       return choose(group, communicator, device, rejected, group.rank() == 0);
     } catch (RuntimeException | Error e) {
-      if (opened != null && e instanceof RankLostException) {
-        throw e; // with the group open, as closing it would look like leaving
+      if (opened == null) {
+        Resources.closeAllAfter(e, device, communicator);
       }
-      Resources.closeAllAfter(e, device == opened ? null : device, communicator);
       throw e;
     }
   }

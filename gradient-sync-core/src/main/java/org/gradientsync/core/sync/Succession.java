@@ -142,13 +142,21 @@ final class Succession {
   /** Of all ranks of another job, or of those that are left of them. */
   private GradientSyncImpl ofAll(ProcessGroup world) {
     world.transport().goOnWithout(List.of()); // and may be joined again
+    ProcessGroup group = world;
+    ProcessGroup left;
     try {
-      return sync.successor(selection.choose(world, device));
-    } catch (RankLostException | UnavailableException e) { // or it cannot use what the job uses
-      log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
-      ProcessGroup left = world.survivors();
-      return ofThoseLeft(left, false, null);
+      try {
+        group = world.split(0, world.rank(), sync.choice.group().timeouts());
+        return sync.successor(selection.choose(group, device));
+      } catch (RankLostException | UnavailableException e) { // or it cannot use what the job uses
+        log.warn("rank {} goes on without one that was to join: {}", sync.rank(), e.getMessage());
+        left = group.survivors();
+      }
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, group == world ? () -> LaunchedJob.closeIfUnused(world) : group);
+      throw e;
     }
+    return ofThoseLeft(left, false, null);
   }
 
   /**

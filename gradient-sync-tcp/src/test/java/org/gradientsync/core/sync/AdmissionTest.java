@@ -1,6 +1,7 @@
 package org.gradientsync.core.sync;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.mockito.AdditionalAnswers.delegatesTo;
 import static org.mockito.ArgumentMatchers.anyBoolean;
 import static org.mockito.Mockito.doAnswer;
@@ -11,15 +12,24 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
+import org.gradientsync.spi.Availability;
+import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
+import org.gradientsync.spi.ReducerProvider;
+import org.gradientsync.spi.SyncContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -36,6 +46,39 @@ class AdmissionTest {
   /** What a rank does between the steps of a training. */
   private interface Meeting {
     GradientSync meet(GradientSyncImpl sync) throws InterruptedException;
+  }
+
+  /** A reducer that nobody can use, for which a rank looks in vain, or fails. */
+  public static final class Failing implements ReducerProvider {
+    private static final AtomicInteger FAILS = new AtomicInteger(); // the size of its sync
+
+    private static final class Failure extends Error {
+      private static final long serialVersionUID = 1;
+    }
+
+    @Override
+    public String name() {
+      return "failing";
+    }
+
+    @Override
+    public int priority() {
+      return 1_000; // asked first
+    }
+
+    @Override
+    public Availability availability(SyncContext context) {
+      RankGroup group = context.group();
+      if (group.rank() == SIZE - 1 && FAILS.compareAndSet(SIZE, 0)) {
+        throw new Failure();
+      }
+      return Availability.no("it is for tests");
+    }
+
+    @Override
+    public Reducer create(SyncContext context) {
+      throw new IllegalStateException("not available");
+    }
   }
 
   private GradientSync.Builder builder(int rank) {
@@ -75,7 +118,7 @@ class AdmissionTest {
     while (true) {
       try (GradientSync again = builder(rank).create()) {
         return again.mean(again.size());
-      } catch (RankLostException e) {
+      } catch (RankLostException | Failing.Failure e) {
         // the others do not go on with this one, and it is started again
       }
     }
@@ -143,5 +186,32 @@ class AdmissionTest {
               return admit((GradientSyncImpl) first, true);
             });
     assertEquals(List.of(4.0, 4.0, 4.0, 4.0), sums);
+  }
+
+  /** What the others had opened with it is closed when they are. */
+  @Test
+  void aNewcomerThatFailsLeavesNothingOpen() throws Exception {
+    Set<Thread> before = threadsOfJobs();
+    List<Double> sums =
+        sums(
+            sync -> {
+              Failing.FAILS.set(SIZE); // the rank that comes
+              GradientSyncImpl same = (GradientSyncImpl) admit(sync, true);
+              assertEquals(SIZE - 1, same.size());
+              return admit(same, true);
+            });
+    assertEquals(List.of(4.0, 4.0, 4.0, 4.0), sums);
+    Set<Thread> left = threadsOfJobs();
+    left.removeAll(before);
+    for (Thread thread : left) {
+      thread.join(TimeUnit.SECONDS.toMillis(20));
+      assertFalse(thread.isAlive(), thread.toString());
+    }
+  }
+
+  private static Set<Thread> threadsOfJobs() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("gradient-sync-tcp"))
+        .collect(Collectors.toCollection(HashSet::new));
   }
 }
