@@ -147,6 +147,9 @@ final class TcpTransport implements Transport {
   public void close() {
     job.leave();
     closePrepared();
+    if (next != null) {
+      next.previous = null; // its close has nothing more to ask this one
+    }
     if (previous != null && !previous.isClosed()) {
       previous.next = null; // its ranks stay where they are
     } else if (next == null) {
