@@ -41,7 +41,7 @@ class ErrorTextsTest {
           "gradient-sync-mpi/src/main/java",
           "gradient-sync-tcp/src/main/java",
           "gradient-sync-djl/src/main/java",
-          "tools/src/main/java/org/gradientsync/tools/run");
+          "tools/run/src/main/java/org/gradientsync/tools/run");
 
   /** Methods that make an exception or a reason from a text. */
   private static final Set<String> MAKERS =

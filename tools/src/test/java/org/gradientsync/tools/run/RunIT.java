@@ -529,7 +529,10 @@ class RunIT {
   void javaThatIsTooOldIsNamed() throws Exception {
     String java = folder.resolve("bin/java").toString();
     assertNoJava("there is no java in JAVA_HOME: JAVA_HOME=" + folder);
-    FakeLaunchers.make(Path.of(java), "Picked up -ea\nopenjdk version \"1.8.0_402\"");
+    Files.createDirectories(folder.resolve("bin"));
+    Files.writeString(
+        Path.of(java), "#!/bin/sh\necho 'Picked up -ea'; echo 'openjdk version \"1.8.0_402\"'\n");
+    assertTrue(Path.of(java).toFile().setExecutable(true));
     assertNoJava("this Java is too old: " + java + " is version 1.8.0_402");
     Files.writeString(folder.resolve("release"), "JAVA_VERSION=\"11.0.2\"\n");
     assertNoJava("this Java is too old: " + java + " is version 11.0.2");

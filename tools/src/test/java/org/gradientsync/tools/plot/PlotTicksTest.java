@@ -1,4 +1,4 @@
-package org.gradientsync.tools.program;
+package org.gradientsync.tools.plot;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
@@ -6,16 +6,8 @@ import java.util.List;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
-/** Tests the numbers in outputs and at the axes of plots. */
-class UnitsTest {
-  @Test
-  void timesAreInTheUnitThatSuitsThem() {
-    assertEquals("1.23 us", Units.time(0.001234));
-    assertEquals("123 us", Units.time(0.1234));
-    assertEquals("12.3 ms", Units.time(12.34));
-    assertEquals("2.50 s", Units.time(2500));
-  }
-
+/** Tests the numbers at the axes of plots. */
+class PlotTicksTest {
   @Test
   void logarithmicTicksAreOneTwoFive() {
     Function<Double, String> few = PlotTicks.logarithmic(0.04, 1.3);

@@ -1,4 +1,4 @@
-package org.gradientsync.tools.program;
+package org.gradientsync.tools.plot;
 
 import java.math.BigDecimal;
 import java.math.MathContext;

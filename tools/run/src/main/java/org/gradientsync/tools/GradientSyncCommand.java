@@ -1,8 +1,8 @@
 package org.gradientsync.tools;
 
-import org.gradientsync.tools.doctor.Doctor;
-import org.gradientsync.tools.links.LinkPerf;
-import org.gradientsync.tools.perf.AllReducePerf;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.ServiceLoader;
 import org.gradientsync.tools.program.Program;
 import org.gradientsync.tools.run.RunCommand;
 import picocli.CommandLine;
@@ -11,13 +11,13 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** The command {@code gradient-sync}. */
+/** The command {@code gradient-sync}: {@code run}, and the programs that are on the class path. */
 @Command(
     name = "gradient-sync",
     description = "Starts jobs of several ranks, and examines machines.",
     mixinStandardHelpOptions = true,
     versionProvider = GradientSyncCommand.Version.class,
-    subcommands = {RunCommand.class, Doctor.class, AllReducePerf.class, LinkPerf.class})
+    subcommands = RunCommand.class)
 public final class GradientSyncCommand implements Runnable {
   @Spec private CommandSpec spec;
 
@@ -27,7 +27,12 @@ public final class GradientSyncCommand implements Runnable {
    * @param args the command line
    */
   public static void main(String[] args) {
-    Program.start(commandLine(new GradientSyncCommand()), args);
+    CommandLine line = commandLine(new GradientSyncCommand());
+    for (Program program : ServiceLoader.load(Program.class)) {
+      CommandLine subcommand = Program.commandLine(program);
+      line.addSubcommand(subcommand.getCommandName(), subcommand);
+    }
+    Program.start(line, args);
   }
 
   /**
@@ -46,8 +51,11 @@ public final class GradientSyncCommand implements Runnable {
 
   @Override
   public void run() {
+    List<String> names = new ArrayList<>(spec.subcommands().keySet());
+    String last = names.remove(names.size() - 1);
     throw new ParameterException(
-        spec.commandLine(), "Missing subcommand: run, doctor, perf or links");
+        spec.commandLine(),
+        "Missing subcommand: " + (names.isEmpty() ? "" : String.join(", ", names) + " or ") + last);
   }
 
   /** The version in the manifest of the jar. */

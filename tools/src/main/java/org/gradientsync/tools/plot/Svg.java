@@ -1,4 +1,4 @@
-package org.gradientsync.tools.program;
+package org.gradientsync.tools.plot;
 
 import de.erichseifert.vectorgraphics2d.Processors;
 import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
@@ -7,6 +7,7 @@ import java.awt.Graphics2D;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.function.Consumer;
+import org.gradientsync.tools.program.NewFile;
 
 /** Writes drawings as SVG. */
 public final class Svg {

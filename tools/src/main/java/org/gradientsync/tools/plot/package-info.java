@@ -1,0 +1,2 @@
+/** What plots have in common. */
+package org.gradientsync.tools.plot;
