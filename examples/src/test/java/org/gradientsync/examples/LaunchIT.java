@@ -111,7 +111,7 @@ class LaunchIT {
             .run(folder)
             .exits(0)
             .prints("rank 3 of 4: average 1.5, launcher local, reducer local")
-            .prints("rank 1 of 2: average 0.5, launcher tcp, reducer shared")
+            .prints("[1] rank 1 of 2: average 0.5, launcher tcp, reducer shared")
             .prints("demo: all passed");
     assertFalse(Files.exists(called), run::toString);
     Script.alone(SCRIPTS.resolve("demo")).run(folder, "--no").exits(2);
