@@ -39,14 +39,14 @@ class ElasticMlpIT {
   @ParameterizedTest
   @CsvSource({"0, adam, --overlap", "1, adam, --sharded", "2, sgd, --no-overlap"})
   void aKilledRankJoinsAgain(int rank, String optimizer, String option) throws Exception {
-    String[] options = {"--steps=3000", option, "--optimizer=" + optimizer};
+    String[] options = {"--steps=600", option, "--optimizer=" + optimizer};
     requireBack(runAndKill(rank, false, Script.alone(TOOL), List.of(), options))
         .complains("rank " + rank + " was lost (exit code 137, signal 9); it is started again");
   }
 
   @Test
   void theRanksOfALostHostJoinOnAnother() throws Exception {
-    requireBack(loseHost("", "--steps=3000"))
+    requireBack(loseHost("", "--steps=600"))
         .complains("host node2 was lost; its ranks are started on node1 to join the others");
   }
 

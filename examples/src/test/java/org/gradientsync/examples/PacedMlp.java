@@ -11,6 +11,7 @@ import org.gradientsync.GradientSync;
 /** A training that takes its time until a fourth process has come. */
 final class PacedMlp extends TrainMlp {
   static final int ROWS = 8;
+  private static final int PATIENT = 300; // steps that are short nevertheless
   private static final Path FOLDER = Path.of("processes"); // a file for each process
 
   private boolean told;
@@ -39,13 +40,14 @@ final class PacedMlp extends TrainMlp {
     }
     return new HostMlp(sync, shape, ROWS) {
       private boolean hurries;
+      private int steps;
 
       @Override
       public void forward(int batch) {
         try {
           hurries = hurries || processes(Path.of("")).size() > 3;
           if (!hurries) {
-            Thread.sleep(20);
+            Thread.sleep(steps++ < PATIENT ? 20 : 100);
           }
         } catch (IOException e) {
           throw new UncheckedIOException(e);

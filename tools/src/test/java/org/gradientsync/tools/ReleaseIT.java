@@ -54,7 +54,7 @@ class ReleaseIT {
 
   @Test
   void theReleaseHasEverything() throws Exception {
-    String perf = run(0, command + "", "perf", "--local=2", "-e=1K", "-n=1", "--check");
+    String perf = run(0, command + "", "perf", "--local=2", "-e=1K", "-n=1", "-w=0", "--check");
     assertTrue(perf.contains("Out of bounds values : 0 OK"), perf);
     String usage = run(2, command + "", "perf", "collectives", "--nothing");
     String version = command.toRealPath().getParent().getParent().getFileName().toString();
@@ -71,7 +71,7 @@ class ReleaseIT {
   @Test
   void aJobOfTheReleaseRuns() throws Exception {
     InstalledLauncher.require("mpirun");
-    String[] job = {"run", "-np=2", "--oversubscribe", "perf", "-e=1K", "-n=1", "--check"};
+    String[] job = {"run", "-np=2", "--oversubscribe", "perf", "-e=1K", "-n=1", "-w=0", "--check"};
     List<String> words = new ArrayList<>(List.of(command.toString()));
     words.addAll(List.of(job));
     String perf = run(0, words.toArray(String[]::new));

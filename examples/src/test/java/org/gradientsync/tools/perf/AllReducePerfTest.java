@@ -228,7 +228,7 @@ public class AllReducePerfTest {
         "-e=1",
         "-f=1",
         "-n=0",
-        "-w=0",
+        "-w=-1",
         "--plot=plot.png"
       })
   void impossibleValuesAreBadUse(String option) {

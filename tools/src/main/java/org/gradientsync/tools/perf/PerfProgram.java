@@ -95,7 +95,7 @@ abstract class PerfProgram extends RankedProgram {
       description =
           "Calls of each size before its first round (default: ${DEFAULT-VALUE}), beside "
               + FIRST_CALLS
-              + " small ones for the JIT compiler.")
+              + " small ones for the JIT compiler; 0 for a single call.")
   private int warmUps;
 
   @Option(
@@ -184,7 +184,7 @@ abstract class PerfProgram extends RankedProgram {
     if (iterations != null) {
       requireAtLeast(1, "-n", iterations);
     }
-    requireAtLeast(1, "-w", warmUps);
+    requireAtLeast(0, "-w", warmUps);
     if (collectives().stream().anyMatch(PerfCollective::reduces)) {
       try {
         op.requireDefinedFor(type);
@@ -312,10 +312,12 @@ abstract class PerfProgram extends RankedProgram {
     boolean inPlace = collective.hasInPlace();
     boolean outOfPlace = !inPlaceOnly || !inPlace;
     List<PerfResult> own = new ArrayList<>();
-    stage(sync, "warming up the JVM with " + sync.reducer());
-    long few = collective.count(FIRST_BYTES, type, sync.size());
-    try (TimedCase first = prepare(sync, collective, few, !outOfPlace)) {
-      first.warmUp(FIRST_CALLS);
+    if (warmUps > 0) {
+      stage(sync, "warming up the JVM with " + sync.reducer());
+      long few = collective.count(FIRST_BYTES, type, sync.size());
+      try (TimedCase first = prepare(sync, collective, few, !outOfPlace)) {
+        first.warmUp(FIRST_CALLS);
+      }
     }
     long bytes = minBytes;
     while (bytes <= maxBytes) {
@@ -344,7 +346,7 @@ abstract class PerfProgram extends RankedProgram {
     stage(sync, size + ", filling the buffers");
     try (TimedCase measured = prepare(sync, collective, count, inPlace)) {
       stage(sync, size + ", warming up");
-      measured.warmUp(warmUps);
+      measured.warmUp(Math.max(1, warmUps)); // the first one prepares the buffers
       measured.capture();
       List<Double> rounds = new ArrayList<>();
       for (int round = 1; round <= ROUNDS; round++) {
