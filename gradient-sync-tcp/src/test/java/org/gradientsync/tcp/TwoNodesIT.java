@@ -32,6 +32,7 @@ class TwoNodesIT {
    * Runs a class on two nodes.
    *
    * @param first the number of ranks on the first node
+   * @param words in which HOST is the node's name
    * @return how each node has ended
    */
   private static List<Ranks.Result> run(
@@ -40,13 +41,14 @@ class TwoNodesIT {
     Ranks ranks = Ranks.prepare();
     StringBuilder[] commands = {new StringBuilder(), new StringBuilder()};
     for (int rank = 0; rank < size; rank++) {
+      String node = "node" + (rank < first ? 0 : 1);
       StringBuilder command = commands[rank < first ? 0 : 1].append("env");
       ranks
           .variables(rank, size)
           .forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
       List<String> all = new ArrayList<>(below);
       all.addAll(RankJvm.command(options, words));
-      all.forEach(word -> command.append(" '" + word + "'"));
+      all.forEach(word -> command.append(" '" + word.replace("HOST", node) + "'"));
       command.append(" & ");
     }
     for (int node = 0; node < commands.length; node++) {
@@ -121,6 +123,15 @@ class TwoNodesIT {
     requireMatch(all, "\n  rank 0 \\(host=node0, .*waits for rank 1 since ");
     requireMatch(all, "\n  " + LOST + " has made no call, .*Programs.late");
     requireMatch(all, "\n  rank 2 \\(host=node1, .*waits for rank 1 since ");
+  }
+
+  @Test
+  void nodesThatShareNoFolderHaveASummaryEach() throws Exception {
+    List<Ranks.Result> nodes = lose("late", "-Dgradientsync.reports=" + folder + "/HOST");
+    requireMatch(nodes.get(0), "\n  rank 0 \\(host=node0, .*waits for rank 1 since ");
+    requireMatch(nodes.get(0), "\n  rank 1 has written no report: .* sees another folder");
+    requireMatch(nodes.get(1), "\n  " + LOST + " has made no call, .*Programs.late");
+    requireMatch(nodes.get(1), "\n  rank 2 \\(host=node1, .*waits for rank 1 since ");
   }
 
   /** Both ranks have the same process id, so neither can find the other's files by it. */
