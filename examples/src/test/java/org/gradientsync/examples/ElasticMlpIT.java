@@ -39,20 +39,20 @@ class ElasticMlpIT {
   @ParameterizedTest
   @CsvSource({"0, adam, --overlap", "1, adam, --sharded", "2, sgd, --no-overlap"})
   void aKilledRankJoinsAgain(int rank, String optimizer, String option) throws Exception {
-    String[] options = {"--steps=600", option, "--optimizer=" + optimizer};
+    String[] options = {"--steps=300", option, "--optimizer=" + optimizer};
     requireBack(runAndKill(rank, false, Script.alone(TOOL), List.of(), options))
         .complains("rank " + rank + " was lost (exit code 137, signal 9); it is started again");
   }
 
   @Test
   void theRanksOfALostHostJoinOnAnother() throws Exception {
-    requireBack(loseHost("", "--steps=600"))
+    requireBack(loseHost("", "--steps=300"))
         .complains("host node2 was lost; its ranks are started on node1 to join the others");
   }
 
   @Test
   void theOthersGoOnIfTheRanksOfALostHostCannotBeStarted() throws Exception {
-    loseHost("[ $(wc -l <connections) -lt 3 ] || exit 255\n", "--steps=300")
+    loseHost("[ $(wc -l <connections) -lt 3 ] || exit 255\n", "--steps=60")
         .complains("no host, or no connection to it any more: host=node1, exit code of ssh=255")
         .printsLike("\\[\\d] Ranks at the end: 2, changes: 1");
   }

@@ -11,7 +11,7 @@ import org.gradientsync.GradientSync;
 /** A training that takes its time until a fourth process has come. */
 final class PacedMlp extends TrainMlp {
   static final int ROWS = 8;
-  private static final int PATIENT = 300; // steps that are short nevertheless
+  private static final int PATIENT = 40; // steps that are short nevertheless
   private static final Path FOLDER = Path.of("processes"); // a file for each process
 
   private boolean told;
@@ -47,7 +47,7 @@ final class PacedMlp extends TrainMlp {
         try {
           hurries = hurries || processes(Path.of("")).size() > 3;
           if (!hurries) {
-            Thread.sleep(steps++ < PATIENT ? 20 : 100);
+            Thread.sleep(steps++ < PATIENT ? 50 : 100);
           }
         } catch (IOException e) {
           throw new UncheckedIOException(e);
