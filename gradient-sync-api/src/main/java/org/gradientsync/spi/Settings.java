@@ -246,7 +246,7 @@ public final class Settings {
     String text = get("dev.rendezvous").orElse("");
     if (!text.isEmpty() && !text.equals("messages")) {
       throw new IllegalArgumentException(
-          "no way to meet: gradientsync.dev.rendezvous=" + text + "; give messages, or nothing");
+          "unknown value: gradientsync.dev.rendezvous=" + text + "; give messages, or nothing");
     }
     return !text.isEmpty();
   }

@@ -89,7 +89,7 @@ public final class Unclosed {
     cleanable.clean();
   }
 
-  /** For tests: warns again of what it has warned of. */
+  /** For tests: clears the set of texts that have been logged. */
   static void forgetWarnings() {
     synchronized (warned) {
       warned.clear();

@@ -2,7 +2,7 @@ package org.gradientsync.core.backend;
 
 import org.gradientsync.spi.Message;
 
-/** What other ranks bring about: a message that nothing has to start, and nothing to release. */
+/** A predicate to wait on: a message that needs no start and holds nothing. */
 @FunctionalInterface
 public interface Condition extends Message {
   @Override

@@ -15,7 +15,7 @@ import org.gradientsync.spi.BackendDevice;
 public final class HostProducts {
   private static final int PIECE = 1 << 16;
 
-  /** What {@link BackendDevice#products} says of these. */
+  /** What {@link BackendDevice#products} returns for these. */
   public static final String NAME = "Java";
 
   private HostProducts() {}

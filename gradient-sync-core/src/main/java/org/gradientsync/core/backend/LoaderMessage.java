@@ -5,7 +5,7 @@ public final class LoaderMessage {
   private LoaderMessage() {}
 
   /**
-   * What the system's loader said: JNA puts a line before it, and more behind.
+   * The loader's own line, without the lines that JNA adds around it.
    *
    * @param e what loading the library threw
    * @return one line

@@ -22,7 +22,7 @@ public final class NativeClasses {
       "start java with -Djava.io.tmpdir=DIR and -Djna.tmpdir=DIR, DIR being a folder for unpacked"
           + " libraries: this user can write to it, and its file system is not mounted noexec";
 
-  /** What JNA or the system's loader says if a folder does not take an unpacked library. */
+  /** Messages of JNA and the loader if the temporary folder is mounted noexec, or is full. */
   private static final Pattern OF_FOLDER =
       Pattern.compile(
           "(?<!cannot open shared object file: )(failed to map segment|temporary directory"

@@ -54,7 +54,7 @@ final class Contributions {
   }
 
   /**
-   * The flags are lost, but not whether all ranks stop.
+   * Discards the flags, but first determines whether all ranks stop.
    *
    * @param alone whether only this rank calls it; it still asks the others what flags do not tell
    */

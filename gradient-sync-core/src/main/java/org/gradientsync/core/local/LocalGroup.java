@@ -73,7 +73,7 @@ public final class LocalGroup {
 
   /**
    * From now on ranks that fail end no others, and those given are not missed. An interrupt that
-   * told the calling rank of a failure is cleared.
+   * signalled a failure to the calling rank is cleared.
    */
   synchronized void goOnWithout(int rank, List<Integer> lost) {
     if (cause != null && failed == CALLER) {

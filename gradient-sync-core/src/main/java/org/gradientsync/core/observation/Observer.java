@@ -159,7 +159,7 @@ public final class Observer implements AutoCloseable {
       throw new IllegalStateException(
           "a listener called the sync that it observes: rank="
               + rank
-              + "; note what it hears, and call the sync after the observed call has returned");
+              + "; store the measurement, and call the sync after the observed call has returned");
     }
   }
 
@@ -285,7 +285,7 @@ public final class Observer implements AutoCloseable {
       if (!warned) {
         warned = true;
         log.warn(
-            "a listener has thrown, and is told further on: {}; this is logged once for each sync",
+            "a listener threw, and stays registered: {}; this is logged once for each sync",
             synchronization,
             e);
       }

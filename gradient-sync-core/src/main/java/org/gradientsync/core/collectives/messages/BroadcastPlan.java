@@ -59,7 +59,7 @@ final class BroadcastPlan implements Plan {
     return bytes >= ranks * CHAINED_BYTES;
   }
 
-  /** As much as makes the way through all ranks take as long as the messages of one cost. */
+  /** The size at which filling the chain takes as long as the overhead of all messages. */
   private static long pieceBytes(long bytes, int ranks) {
     long balanced = Long.highestOneBit(Math.max(1, Math.round(Math.sqrt(bytes * 12_500. / ranks))));
     return Math.max(

@@ -31,7 +31,7 @@ public final class RendezvousChoice {
 
   /**
    * Uses shared memory on each node from the next call on if the ranks of each can share memory,
-   * and none has the setting {@code rendezvous=messages}; otherwise messages between all ranks.
+   * and none has the setting {@code dev.rendezvous=messages}; otherwise messages between all ranks.
    * Collective, before the reducers of the group are made.
    *
    * @param ranks processes

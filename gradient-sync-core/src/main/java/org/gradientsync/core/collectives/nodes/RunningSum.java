@@ -13,25 +13,25 @@ final class RunningSum {
     /** Expects the sum of the nodes before, if there are any. */
     void expectSum(int chunk);
 
-    /** Whether there is nothing to expect, or it has come. */
+    /** Whether no sum is expected for this chunk, or it has been received. */
     boolean isSumThere(int chunk);
 
     /** Adds this node's contributions, and sends the sum to the next node, if there is one. */
     void add(int chunk);
 
-    /** Whether there is nothing to send, or it is sent. */
+    /** Whether there is no next node, or the sum has been sent to it. */
     boolean isSumSent(int chunk);
 
     /** Expects the result from the next node, if there is one. */
     void expectResult(int chunk);
 
-    /** Whether there is nothing to expect, or it has come. */
+    /** Whether no result is expected for this chunk, or it has been received. */
     boolean isResultThere(int chunk);
 
     /** Shows the result to this node, and sends it to the node before, if there is one. */
     void returnResult(int chunk);
 
-    /** Whether there is nothing to send, or it is sent. */
+    /** Whether there is no node before, or the result has been sent to it. */
     boolean isResultReturned(int chunk);
   }
 

@@ -38,7 +38,8 @@ record TwoLevelSizes(
   /** Of two nodes. With more, their leaders add for longer than a round takes. */
   private static final int MOST_CARRIED_BESIDE_DIRECT = 8 << 10;
 
-  private static final long MOST_CARRIED_A_ROUND = 45_000; // then rounds of their own take less
+  private static final long MOST_CARRIED_A_ROUND =
+      45_000; // above this, a separate exchange is faster
   private static final long MOST_BY_EXCHANGE = 4 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node

@@ -184,7 +184,7 @@ class RendezvousChoiceTest {
             IllegalArgumentException.class,
             () -> GradientSync.builder().set("dev.rendezvous", "board").create());
     assertEquals(
-        "no way to meet: gradientsync.dev.rendezvous=board; give messages, or nothing",
+        "unknown value: gradientsync.dev.rendezvous=board; give messages, or nothing",
         e.getMessage());
   }
 

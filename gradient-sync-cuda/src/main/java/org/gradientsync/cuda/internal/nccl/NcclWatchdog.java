@@ -80,7 +80,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
 
   /** For reports. */
   String text() {
-    return failure == null ? "none" : failure.text + (told ? ", told" : "");
+    return failure == null ? "none" : failure.text + (told ? ", thrown" : "");
   }
 
   @Override

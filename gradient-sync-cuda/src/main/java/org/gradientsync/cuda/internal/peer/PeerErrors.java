@@ -96,7 +96,7 @@ final class PeerErrors {
   }
 
   /**
-   * Throws what the program has not seen, as it makes no other call. The calls are done.
+   * Throws on close what no call has thrown yet. The calls are done.
    *
    * @param broken whether the program has seen why the kernels had to stop
    */
@@ -113,7 +113,7 @@ final class PeerErrors {
   List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");
-    lines.add("peer: failure=" + report.failure() + (reported ? ", told" : ""));
+    lines.add("peer: failure=" + report.failure() + (reported ? ", thrown" : ""));
     for (int peer = 0; peer < group.size(); peer++) {
       lines.add("  rank " + peer + ": " + progress.textOf(peer));
     }

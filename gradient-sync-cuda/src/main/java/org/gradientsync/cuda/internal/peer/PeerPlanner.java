@@ -217,7 +217,7 @@ final class PeerPlanner implements AutoCloseable {
     return new PeerPlan(gpu, capture, launch);
   }
 
-  /** The plan of a collective that copies large blocks into the ranks' outputs, as mapped here. */
+  /** The plan of a collective that copies large blocks into the other ranks' mapped outputs. */
   PeerPlan put(PeerRegistration registration, CollectiveCall call) {
     CudaBuffer in = (CudaBuffer) call.in();
     Kind kind = call.kind();

@@ -42,7 +42,10 @@ final class PeerRegistrar implements AutoCloseable {
   private final PeerProgress progress;
   private final PlanCache<Kept> collectives;
 
-  /** Apart, so that the ranks forget the others in the same order. */
+  /**
+   * A cache of its own: gathers and scatters differ between ranks, and would evict {@link
+   * #collectives} in different orders.
+   */
   private final PlanCache<Kept> oneSided;
 
   private final CollectiveCall lookup = new CollectiveCall();
