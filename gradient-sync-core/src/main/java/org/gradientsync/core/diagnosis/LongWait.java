@@ -2,8 +2,10 @@ package org.gradientsync.core.diagnosis;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Locale;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.WaitPhase;
@@ -19,7 +21,8 @@ public final class LongWait {
   private final DeadlockDetector detector;
   private final WaitClock clock = new WaitClock();
   private Message message;
-  private int peer;
+  private volatile int peer = RankMap.NO_RANK; // or none
+  private volatile long since;
   private WaitPhase phase;
   private Timeouts timeouts;
 
@@ -39,14 +42,16 @@ public final class LongWait {
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;
-    peer = newPeer;
     phase = newPhase;
     number = newNumber;
     timeouts = newTimeouts;
     clock.restart();
+    since = System.nanoTime();
+    peer = newPeer;
   }
 
   public void end() {
+    peer = RankMap.NO_RANK;
     if (id != 0) {
       detector.leave(this);
       id = 0;
@@ -79,6 +84,16 @@ public final class LongWait {
 
   public Timeouts timeouts() {
     return timeouts;
+  }
+
+  /** Which rank this one waits for since when, or an empty text. Any thread may call this. */
+  public String state() {
+    int awaited = peer;
+    double seconds = (System.nanoTime() - since) / 1e9;
+    String now = group.calls().current();
+    return awaited == RankMap.NO_RANK
+        ? ""
+        : String.format(Locale.ROOT, "waits for rank %d since %.1f s in %s", awaited, seconds, now);
   }
 
   boolean isWaiting() {

@@ -8,7 +8,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Departure;
@@ -85,11 +84,6 @@ final class GroupState {
     } catch (RuntimeException e) { // of any transport
       throw failed(peer, e);
     }
-  }
-
-  /** Whether a wait has ended. Breaks the group if it never will. */
-  boolean isOver(LongWait wait) {
-    return test(wait.message(), wait.peer());
   }
 
   RankLostException failed(int peer, RuntimeException e) {

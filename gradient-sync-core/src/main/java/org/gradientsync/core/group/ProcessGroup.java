@@ -7,6 +7,7 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
+import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.RankReport;
 import org.gradientsync.core.diagnosis.Reports;
 import org.gradientsync.core.diagnosis.Watch;
@@ -68,7 +69,8 @@ public final class ProcessGroup implements RankGroup {
     Calls calls = new Calls(job.callerThreads, messages.size());
     Arrivals arrivals = new Arrivals(messages, calls, liveness);
     watched = new WatchedGroup(messages, liveness, calls, arrivals);
-    report = new RankReport(watched, this::waiting);
+    LongWait longWait = new LongWait(watched, job.deadlockDetector);
+    report = new RankReport(watched, longWait::state);
     report.add(() -> job.linesOfOthers(this));
     reports =
         timeouts
@@ -76,7 +78,7 @@ public final class ProcessGroup implements RankGroup {
             .filter(folder -> messages.size() > 1)
             .map(folder -> new Reports(folder, job.number(), watched, report));
     state = new GroupState(watched, reports, job::isEnding);
-    wait = new Wait(watched, state, job.deadlockDetector, job.ranksOnNode(), timeouts);
+    wait = new Wait(watched, state, longWait, job.deadlockDetector, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
     messageMatcher = new MessageMatcher(watched, matcher);
     job.opened(this);
@@ -84,10 +86,6 @@ public final class ProcessGroup implements RankGroup {
       job.liveness.watchWorld(departures);
     }
     reports.ifPresent(Watch::add);
-  }
-
-  private String waiting() {
-    return wait.state();
   }
 
   /** Casts: the library has no other implementation. */

@@ -1,21 +1,28 @@
 package org.gradientsync.core.group;
 
 import java.time.Duration;
-import java.util.Locale;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntPredicate;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
+import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * How a rank waits for another one: until that rank has done its part, or one of the {@link
- * Watchers} throws.
+ * How a rank waits for another one: until that rank has done its part, or until the wait must end
+ * for another reason, which is thrown.
  */
-public final class Wait {
+final class Wait {
   // Polls before the processor is yielded: the length of a short wait. Fewer if ranks share
   // processors, because the awaited rank may need this one.
   private static final int SPINS = 2000;
@@ -26,37 +33,71 @@ public final class Wait {
   private static final long PARK_NANOS = 100_000;
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
+  /** When a wait is long. Multiplied by the number of ranks per processor, up to the maximum. */
+  private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
+
+  private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
+  private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
+  private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
+  private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
+  private static final int LONG_WAITS = 5;
+
+  /** Ranks on other nodes that have arrived in a late call have said so by then. */
+  private static final long INDIRECT_NANOS = Duration.ofMillis(500).toNanos();
+
   private static final int NO_RANK = RankMap.NO_RANK;
+  private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
   private final WatchedGroup group;
   private final GroupState state;
+  private final DepartureNotices departures;
+  private final DeadlockDetector detector;
+  private final LongWait current;
   private final int spins;
-  private final LongWait longWait;
-  private final Watchers watchers;
+  private final long longNanos;
+  private final long otherGraceNanos;
+  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  private final IntPredicate hasNotFinished; // this rank's current collective
+  private final IntPredicate missing; // in the current rendezvous
   private volatile Timeouts timeouts;
-  private volatile int waitsFor = NO_RANK;
-  private volatile long waitsSince;
+
+  // Of the current wait; times are its duration then.
+  private boolean left; // whether the awaited rank has
+  private int gone; // the rank that ends the wait, or NO_RANK
+  private long goneSince;
+  private long searched; // for a deadlock
+  private boolean canSearch;
+  private long checked;
+  private boolean warned;
 
   Wait(
       WatchedGroup group,
       GroupState state,
+      LongWait current,
       DeadlockDetector detector,
       int ranksOnNode,
       Timeouts timeouts) {
     this.group = group;
     this.state = state;
+    this.current = current;
+    this.detector = detector;
     this.timeouts = timeouts;
-    spins = ranksOnNode > Runtime.getRuntime().availableProcessors() ? CROWDED_SPINS : SPINS;
-    longWait = new LongWait(group, detector);
-    watchers = new Watchers(group, state, detector, ranksOnNode);
+    int processors = Runtime.getRuntime().availableProcessors();
+    spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
+    longNanos = Math.min(MAX_LONG_NANOS, LONG_NANOS * Math.max(1, ranksOnNode / processors));
+    // Ranks that share a processor pass on late what others have done before they left.
+    otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
+    departures = group.liveness().departures();
+    hasNotFinished = peer -> !departures.hasFinished(peer, group.calls().met());
+    missing = peer -> !group.arrivals().hasArrived(peer);
   }
 
   void addCheck(Runnable check) {
-    watchers.checks.add(check);
+    checks.add(check);
   }
 
   void removeCheck(Runnable check) {
-    watchers.checks.remove(check);
+    checks.remove(check);
   }
 
   Timeouts timeouts() {
@@ -81,47 +122,153 @@ public final class Wait {
       }
       Thread.onSpinWait();
     }
-    waitsSince = System.nanoTime();
-    waitsFor = peer;
-    longWait.begin(message, peer, phase, number, timeouts);
-    watchers.begin();
+    left = false;
+    gone = NO_RANK;
+    searched = 0;
+    canSearch = true;
+    checked = 0;
+    warned = false;
+    current.begin(message, peer, phase, number, timeouts);
     try {
       awaitLong();
     } finally {
-      waitsFor = NO_RANK;
-      longWait.end();
+      current.end();
     }
   }
 
   private void awaitLong() {
     while (true) {
-      long began = longWait.waited();
+      long began = current.waited();
       long waited = began;
       // Where many threads share a processor, a single yield can take longer than LOOK_NANOS.
       for (int spin = 0; spin < YIELDS && waited - began < LOOK_NANOS; spin++) {
-        if (state.isOver(longWait)) {
+        if (isOver()) {
           return;
         }
         Thread.yield();
-        waited = longWait.look();
+        waited = current.look();
       }
-      watchers.look(longWait);
+      look(waited);
       if (waited > SPIN_NANOS) {
         LockSupport.parkNanos(PARK_NANOS);
       }
     }
   }
 
-  /** The rank that this one waits for, or an empty text. Any thread may call this. */
-  String state() {
-    int peer = waitsFor;
-    return peer < 0
-        ? ""
-        : String.format(
-            Locale.ROOT,
-            "waits for rank %d since %.1f s in %s",
-            peer,
-            (System.nanoTime() - waitsSince) / 1e9,
-            group.calls().current());
+  private boolean isOver() {
+    return state.test(current.message(), current.peer());
+  }
+
+  /** Throws if the wait must end. */
+  private void look(long waited) {
+    if (Thread.currentThread().isInterrupted() && !isOver()) {
+      String name = group.ranks().name(current.peer());
+      throw state.broken("interrupted while waiting for " + name, null);
+    }
+    state.requireNotEnding();
+    lookForDeparted(waited);
+    if (waited - searched > LOOK_NANOS && (left || waited > longNanos)) {
+      searched = waited;
+      lookForDeadlock();
+    }
+    if (waited - checked > CHECK_NANOS) {
+      checked = waited;
+      checks.forEach(Runnable::run);
+      lookForDead(waited);
+    }
+    if (waited > current.timeouts().timeoutNanos() && !isOver()) {
+      String late = group.arrivals().describeLate(current.peer(), state::test);
+      throw state.timedOut(late + ", waited=" + Amounts.time(current.timeouts().timeout()));
+    }
+    if (!warned && waited > current.timeouts().lateNanos()) {
+      warned = true;
+      log.warn(
+          "rank {} has waited {} for {}, lastFinished={}, {}",
+          group.rank(),
+          Amounts.time(current.timeouts().late()),
+          group.arrivals().describeAwaited(current.peer(), state::test),
+          group.calls().lastFinished(),
+          group.during());
+    }
+  }
+
+  /**
+   * The awaited rank, or another one that the call needs, has left or given up. What it has done
+   * before, its own notice, or a word about a cycle of waits may still come. If it had finished the
+   * call, what it has sent is on its way, however slow that is.
+   */
+  private void lookForDeparted(long waited) {
+    int peer = current.peer();
+    left = left || hasLeft(peer);
+    WaitPhase phase = current.phase();
+    boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
+    boolean finished = left && isCollective && !hasNotFinished.test(peer);
+    int before = gone;
+    if (left && !finished) {
+      gone = peer;
+    } else if (finished) { // it may have waited for one that has failed, or left in the middle
+      gone = departures.otherGone(true, hasNotFinished);
+    } else {
+      boolean meets = phase == WaitPhase.RENDEZVOUS && !group.arrivals().isPair();
+      gone = departures.otherGone(meets, missing);
+    }
+    goneSince = gone == before ? goneSince : waited;
+    long grace = left && !finished ? GRACE_NANOS : otherGraceNanos;
+    if (gone != NO_RANK && waited - goneSince > grace && !isOver()) {
+      lookForDeadlock();
+      throw state.lost(gone, null);
+    }
+  }
+
+  private boolean hasLeft(int peer) {
+    try {
+      return group.arrivals().isAbandoned(peer) || departures.hasLeftOrFailed(peer);
+    } catch (RuntimeException e) { // of any transport
+      throw state.failed(peer, e);
+    }
+  }
+
+  /** The wait is part of a cycle of waits, or depends on one. */
+  private void lookForDeadlock() {
+    if (current.phase() == WaitPhase.DATA || !canSearch) {
+      return;
+    }
+    Probe cycle;
+    try {
+      cycle = detector.look(current);
+    } catch (RuntimeException | OutOfMemoryError e) {
+      canSearch = false; // keep waiting
+      log.debug("rank {} cannot look who waits for whom", group.rank(), e);
+      return;
+    }
+    if (cycle != null) {
+      throw state.mismatched("the ranks wait for each other, " + cycle.describe(group));
+    }
+  }
+
+  /**
+   * A rank has died without a notice: the one that this rank waits for; or, if that is on another
+   * node, which cannot see deaths here, one that it may be waiting for itself.
+   */
+  private void lookForDead(long waited) {
+    int dead = deadWhileWaitingFor(current.peer(), waited);
+    if (dead != NO_RANK && !isOver()) {
+      throw state.broken(
+          "%s %s, lastFinished=%s, waited=%s"
+              .formatted(
+                  group.ranks().name(dead),
+                  group.liveness().fate(dead),
+                  group.calls().lastFinished(),
+                  Amounts.time(waited)),
+          null);
+    }
+  }
+
+  private int deadWhileWaitingFor(int peer, long waited) {
+    if (!group.liveness().isAlive(peer)) {
+      return peer;
+    }
+    boolean isDirect = group.ranks().isNear(peer) || group.arrivals().isPair();
+    return isDirect || waited < INDIRECT_NANOS ? NO_RANK : group.liveness().diedSilently();
   }
 }
