@@ -55,6 +55,13 @@ public final class Job {
     return (BitSet) contexts.clone();
   }
 
+  /** Reserves the lowest free tag range from one on. Returns {@link #MAX_GROUPS} if none is. */
+  synchronized int reserveFrom(int lowest) {
+    int context = contexts.nextClearBit(lowest);
+    contexts.set(context, context < MAX_GROUPS);
+    return context;
+  }
+
   /** Reserves a tag range. Returns false if it is in use. */
   synchronized boolean tryReserve(int context) {
     boolean free = !contexts.get(context);

@@ -39,14 +39,12 @@ import org.gradientsync.spi.Timeouts;
  * up its connections.
  */
 final class Survivors {
-  private static final int USED_BYTES = Job.MAX_GROUPS / Byte.SIZE;
   private static final int SENDER = 0;
   private static final int TYPE = 4;
   private static final int CONTEXT = 8;
   private static final int BALLOT = 16;
   private static final int ID = 24;
-  private static final int USED = 32;
-  private static final int GONE = USED + USED_BYTES;
+  private static final int GONE = 32;
 
   private static final int JOIN = 1;
   private static final int PROPOSE = 2;
@@ -73,10 +71,8 @@ final class Survivors {
   private Timeouts timeouts;
   private WaitClock time;
 
-  /**
-   * What a rank tells another one, with the tag ranges that it uses and the ranks that it misses.
-   */
-  private record Letter(int type, int context, long ballot, long id, BitSet used, BitSet gone) {}
+  /** What a rank tells another one, with the ranks that it misses. */
+  private record Letter(int type, int context, long ballot, long id, BitSet gone) {}
 
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
@@ -172,26 +168,23 @@ final class Survivors {
 
   private GroupTransport lead() {
     BitSet joined = new BitSet();
-    BitSet used = new BitSet();
+    int context = NONE;
     while (true) {
-      collect(JOIN, NONE, joined, used);
+      collect(JOIN, NONE, joined);
       release();
-      used.or(job.usedContexts());
-      int context = used.nextClearBit(0);
+      context = job.reserveFrom(context + 1);
       if (context >= Job.MAX_GROUPS) {
         throw new RankLostException(
             "cannot go on: all %s tag ranges are in use, rank=%s; close communicators and syncs that are not needed"
                 .formatted(Job.MAX_GROUPS, rank()));
       }
-      if (!reserve(context)) {
-        continue;
-      }
+      reserved = context;
       long id = ThreadLocalRandom.current().nextLong();
       ballot++;
       BitSet members = members();
       requireMost(members);
       tell(members, PROPOSE, context, id);
-      if (!collect(AGREE, ballot, new BitSet(), used) || !members.equals(members())) {
+      if (!collect(AGREE, ballot, new BitSet()) || !members.equals(members())) {
         continue;
       }
       tell(members, COMMIT, context, id);
@@ -219,10 +212,9 @@ final class Survivors {
    * Waits until all other members have sent a message of one type.
    *
    * @param answered those that have; added to
-   * @param used the tag ranges in use; added to
    * @return false if a rank refuses the tag range, or one was lost
    */
-  private boolean collect(int type, long number, BitSet answered, BitSet used) {
+  private boolean collect(int type, long number, BitSet answered) {
     int before = gone.cardinality();
     long since = time.look();
     answered.set(rank());
@@ -245,7 +237,6 @@ final class Survivors {
         if (letter == null) {
           continue;
         }
-        used.or(letter.used);
         addGone(letter);
         if (letter.type == type && (type == JOIN || letter.ballot == number)) {
           answered.set(peer);
@@ -290,7 +281,8 @@ final class Survivors {
         addGone(letter);
         known = gone.cardinality(); // the leader knows
         release();
-        send(leader, reserve(letter.context) ? AGREE : REFUSE, NONE, proposed, 0);
+        reserved = job.tryReserve(letter.context) ? letter.context : NONE;
+        send(leader, reserved == NONE ? REFUSE : AGREE, NONE, proposed, 0);
       } else if (letter != null
           && letter.type == COMMIT
           && letter.ballot == proposed
@@ -320,12 +312,6 @@ final class Survivors {
     return messages.part(new GroupKey(context, id), members().stream().toArray());
   }
 
-  private boolean reserve(int context) {
-    boolean free = job.tryReserve(context);
-    reserved = free ? context : NONE;
-    return free;
-  }
-
   private void release() {
     if (reserved != NONE) {
       job.release(reserved);
@@ -346,7 +332,6 @@ final class Survivors {
                   next.getInt(CONTEXT),
                   next.getLong(BALLOT),
                   next.getLong(ID),
-                  BitSet.valueOf(next.slice(USED, USED_BYTES)),
                   BitSet.valueOf(next.slice(GONE, bytes - GONE))));
     }
   }
@@ -360,7 +345,6 @@ final class Survivors {
     ByteBuffer out = HostBuffers.allocate(bytes);
     out.putInt(SENDER, rank()).putInt(TYPE, type).putInt(CONTEXT, context);
     out.putLong(BALLOT, number).putLong(ID, id);
-    out.put(USED, job.usedContexts().toByteArray());
     out.put(GONE, gone.toByteArray());
     try {
       mailbox.send(out, peer);
