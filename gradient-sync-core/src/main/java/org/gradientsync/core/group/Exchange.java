@@ -15,7 +15,7 @@ import org.gradientsync.spi.Message;
  * simple rather than fast.
  */
 public final class Exchange {
-  private static final int PIECE_BYTES = 1 << 20;
+  private static final int PIECE = 1 << 17; // elements of one message
 
   /**
    * Elements of a buffer to send to a rank, or to receive from it; no message if there are none.
@@ -33,9 +33,7 @@ public final class Exchange {
 
     /** What follows the first elements, as much as one message has. */
     private Part piece(int done) {
-      int left = count - done;
-      int most = left == 0 ? 0 : PIECE_BYTES / element().size();
-      return new Part(data, from + done, Math.min(left, most), peer);
+      return new Part(data, from + done, Math.max(0, Math.min(count - done, PIECE)), peer);
     }
   }
 
@@ -89,11 +87,9 @@ public final class Exchange {
 
   /** Sends and receives at the same time. */
   public void move(Part send, Part receive, int channel) {
-    int sent = 0;
-    int received = 0;
-    while (sent < send.count || received < receive.count) {
-      Part out = send.piece(sent);
-      Part in = receive.piece(received);
+    for (long done = 0; done < Math.max(send.count, receive.count); done += PIECE) {
+      Part out = send.piece((int) done);
+      Part in = receive.piece((int) done);
       try (Message receiver = receiver(in, channel);
           Message sender = sender(out, channel)) {
         if (receiver != null) {
@@ -110,8 +106,6 @@ public final class Exchange {
           wait.await(sender, out.peer);
         }
       }
-      sent += out.count;
-      received += in.count;
     }
   }
 
