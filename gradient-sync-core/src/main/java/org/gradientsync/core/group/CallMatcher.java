@@ -34,21 +34,23 @@ public final class CallMatcher {
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   void meet(Origin origin, CollectiveCall call) {
-    state.requireUsable();
-    Rendezvous rendezvous = group.arrivals().beginRendezvous();
-    ByteBuffer record = group.calls().record(origin, call);
-    meet(rendezvous, record, (AbstractDeviceBuffer) call.in());
+    begin();
+    meet(group.calls().record(origin, call), (AbstractDeviceBuffer) call.in());
   }
 
   /** As above, for a call on host memory. */
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
-    state.requireUsable();
-    Rendezvous rendezvous = group.arrivals().beginRendezvous();
-    ByteBuffer record = group.calls().record(origin, kind, element, count, root);
-    meet(rendezvous, record, null);
+    begin();
+    meet(group.calls().record(origin, kind, element, count, root), null);
   }
 
-  private void meet(Rendezvous rendezvous, ByteBuffer record, AbstractDeviceBuffer buffer) {
+  private void begin() {
+    state.requireUsable();
+    group.arrivals().beginCollective();
+  }
+
+  private void meet(ByteBuffer record, AbstractDeviceBuffer buffer) {
+    Rendezvous rendezvous = group.arrivals().rendezvous();
     long found = notFinite;
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);
@@ -141,14 +143,16 @@ public final class CallMatcher {
 
   /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
   public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
-    beginPair(destination, source, tag);
+    beginPair(tag);
+    group.arrivals().addPeer(destination, true);
+    group.arrivals().addPeer(source, false);
     group.calls().record(Origin.COMMUNICATOR, kind, element, count, tag);
   }
 
-  /** As above, for a call that the caller records. */
-  void beginPair(int destination, int source, int tag) {
+  /** As above, for calls that the caller adds and records. */
+  void beginPair(int tag) {
     state.requireUsable();
-    group.arrivals().beginPair(destination, source, tag);
+    group.arrivals().beginPair(tag);
   }
 
   /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */

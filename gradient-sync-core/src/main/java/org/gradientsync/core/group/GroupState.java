@@ -130,7 +130,7 @@ final class GroupState {
 
   private RankLostException broken(String message, Throwable cause, boolean left) {
     if (ending.getAsBoolean()) {
-      group.arrivals().abandon();
+      group.arrivals().rendezvous().abandon();
       requireNotEnding(); // throws
     }
     boolean hasClosed = message.contains(Departure.CLOSED.text());
@@ -169,7 +169,7 @@ final class GroupState {
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {
-        group.arrivals().abandon();
+        group.arrivals().rendezvous().abandon();
       }
     }
     return cause;

@@ -12,7 +12,6 @@ import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
-import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -104,7 +103,7 @@ final class MessageMatcher implements AutoCloseable {
 
   /** Meets the other ranks of messages, and removes those that do not match. */
   private MismatchedCallException meet(List<CollectiveCall> round) {
-    matcher.beginPair(RankMap.NO_RANK, RankMap.NO_RANK, Channel.DEVICE_TAG);
+    matcher.beginPair(Channel.DEVICE_TAG);
     links.clear();
     for (int i = 0; i < round.size(); i++) {
       CollectiveCall message = round.get(i);

@@ -222,7 +222,7 @@ final class Wait {
 
   private boolean hasLeft(int peer) {
     try {
-      return group.arrivals().isAbandoned(peer) || departures.hasLeftOrFailed(peer);
+      return group.arrivals().rendezvous().abandoned(peer) || departures.hasLeftOrFailed(peer);
     } catch (RuntimeException e) { // of any transport
       throw state.failed(peer, e);
     }

@@ -52,18 +52,19 @@ public final class Arrivals implements AutoCloseable {
     return notices;
   }
 
-  public Rendezvous beginRendezvous() {
+  public void beginCollective() {
     pair = false;
+  }
+
+  public Rendezvous rendezvous() {
     return rendezvous;
   }
 
-  /** Begins an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
-  public void beginPair(int destination, int source, int newTag) {
+  /** Begins an exchange with the ranks that are added next. */
+  public void beginPair(int newTag) {
     pair = true;
     destinations.clear();
     sources.clear();
-    addPeer(destination, true);
-    addPeer(source, false);
     tag = newTag;
     round = 0;
   }
@@ -111,7 +112,7 @@ public final class Arrivals implements AutoCloseable {
     return rounds(peer, sends) - (isCurrent ? 0 : round);
   }
 
-  /** Whether the last call is an exchange with single other ranks. */
+  /** Whether the last call is an exchange. */
   public boolean isPair() {
     return pair;
   }
@@ -197,16 +198,6 @@ public final class Arrivals implements AutoCloseable {
       }
     }
     return missing.size() > 1 ? ranks.names(missing) : ranks.name(waitedFor);
-  }
-
-  /** Signals that this rank has given up during a call. */
-  public void abandon() {
-    rendezvous.abandon();
-  }
-
-  /** Whether a rank has given up during a call. */
-  public boolean isAbandoned(int peer) {
-    return rendezvous.abandoned(peer);
   }
 
   @Override
