@@ -196,17 +196,13 @@ public final class Calls implements DeviceCalls {
     for (int back = held() - 1; back >= 0; back--) {
       int at = last(back);
       String ago = Amounts.time(Math.max(0, now - began[at]));
-      lines.add(CallRecord.describe(records[at]) + ", began " + ago + " ago, " + outcome(back));
+      String outcome = ended.get(at) == 0 ? "has not ended" : "enqueued on the device";
+      if (isOver(back)) {
+        outcome = "took " + Amounts.time(ended.get(at) - began[at]);
+      }
+      lines.add(CallRecord.describe(records[at]) + ", began " + ago + " ago, " + outcome);
     }
     return lines;
-  }
-
-  private String outcome(int back) {
-    int at = last(back);
-    if (isOver(back)) {
-      return "took " + Amounts.time(ended.get(at) - began[at]);
-    }
-    return ended.get(at) == 0 ? "has not ended" : "enqueued on the device";
   }
 
   private boolean isOver(int back) {
@@ -215,7 +211,6 @@ public final class Calls implements DeviceCalls {
     return when != 0 && when != -call;
   }
 
-  /** The number of calls that are still recorded. */
   private int held() {
     return (int) Math.min(recorded, LENGTH);
   }
