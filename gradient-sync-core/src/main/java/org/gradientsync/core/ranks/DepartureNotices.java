@@ -121,6 +121,7 @@ public final class DepartureNotices implements AutoCloseable {
    * @return {@link RankMap#NO_RANK} if there is none
    */
   public synchronized int otherGone(boolean meets, IntPredicate needed) {
+    read();
     for (int peer = 0; (meets || passesOn) && peer < group.size(); peer++) {
       boolean left = notices[LEFT][peer] != null;
       if (notices[FAILED][peer] != null || left && meets && needed.test(peer)) {
