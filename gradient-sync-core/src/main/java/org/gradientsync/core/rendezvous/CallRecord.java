@@ -44,14 +44,6 @@ public final class CallRecord {
       this.text = text;
     }
 
-    private String text(Kind kind) {
-      return this == SYNC || this == COMMUNICATOR ? text + kind.text() : text;
-    }
-
-    private boolean isComposed() {
-      return compareTo(MEAN) >= 0;
-    }
-
     /** What the root field of a call means. */
     private String rootText(Kind kind) {
       if (!kind.isMessage()) {
@@ -97,23 +89,16 @@ public final class CallRecord {
   public static final int NO_ROOT = -1;
   public static final int NO_ELEMENT = -1;
 
-  private static final Kind[] KINDS = Kind.values();
-  private static final Origin[] ORIGINS = Origin.values();
-  private static final ReduceOp[] OPS = ReduceOp.values();
-  private static final DataType[] TYPES = DataType.values();
-  private static final HostElement[] ELEMENTS = HostElement.values();
   private static final int NONE = -1;
   private static final int FIRST_ELEMENT = 100;
   private static final int KIND_BITS = 8; // below the origin
 
   private CallRecord() {}
 
-  /** The element code of a data type. */
   public static int element(DataType type) {
     return type == null ? NO_ELEMENT : type.ordinal();
   }
 
-  /** The element code of a Java buffer. */
   public static int element(Buffer data) {
     return FIRST_ELEMENT + HostElement.of(data).ordinal();
   }
@@ -139,13 +124,15 @@ public final class CallRecord {
   static void write(
       ByteBuffer target, long sequence, Origin origin, CollectiveCall call, int ranks) {
     int element = element(call.buffer().type());
-    long count = count(call, ranks);
+    long count = call.blockCount(ranks);
+    if (call.in() instanceof AbstractDeviceBuffer in && in.isPadded()) {
+      count = in.usedCount(); // which the program knows of
+    }
     ReduceOp op = origin == Origin.REGISTER ? null : call.op();
     int root = origin == Origin.REGISTER ? NO_ROOT : call.root();
     write(target, sequence, origin, call.kind(), element, count, op, root);
   }
 
-  /** Writes where the buffer lies. */
   static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
     target.putLong(MEMORY_ID, memoryId);
     target.putLong(MEMORY_OFFSET, memoryOffset);
@@ -156,17 +143,12 @@ public final class CallRecord {
     writePlace(target, summed ? SUMMED : INLINE, bytes);
   }
 
-  /** Whether sums of the elements travel with the calls. */
   static boolean isSummed(ByteBuffer call) {
     return memoryId(call) == SUMMED;
   }
 
-  /** Whether two calls are the same in every respect. */
-  static boolean equal(ByteBuffer a, int at, ByteBuffer b) {
-    return equal(a, at, b, BYTES);
-  }
-
-  private static boolean equal(ByteBuffer a, int at, ByteBuffer b, int bytes) {
+  /** Whether two calls begin with the same bytes; the first one is at an index. */
+  static boolean equal(ByteBuffer a, int at, ByteBuffer b, int bytes) {
     for (int i = 0; i < bytes; i += Long.BYTES) {
       if (a.getLong(at + i) != b.getLong(i)) {
         return false;
@@ -194,31 +176,30 @@ public final class CallRecord {
   }
 
   /**
-   * Adds this rank's own fields: where its input lies, for ranks that share memory, and names.
-   * Clears what {@link #writeNotFinite} adds.
-   *
-   * @param enqueued the number of calls that this rank has enqueued on its device without a
-   *     rendezvous on the host, or a negative number if unknown
-   * @param call the names of its buffers are added; null for a call on host memory
+   * Adds this rank's own fields: the number of calls that it has enqueued on its device without a
+   * rendezvous on the host, negative if unknown; where its input lies, for ranks that share memory;
+   * and the names of the call's buffers, which is null for a call on host memory. Clears what
+   * {@link #writeNotFinite} adds.
    */
   public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
     target.putLong(ENQUEUED, enqueued);
     target.putLong(NOT_FINITE, -1);
     writePlace(target, NOWHERE, 0);
     if (call == null) {
-      writeName(target, INPUT, null, true);
-      writeName(target, OUTPUT, null, true);
+      writeNames(target, null, null, null);
     } else if (call.kind().isMessage()) {
-      writeName(target, INPUT, (AbstractDeviceBuffer) call.buffer(), true);
-      writeName(target, OUTPUT, null, true);
+      writeNames(target, call.kind(), call.buffer(), null);
     } else {
+      if (call.in() instanceof HostBuffer host) {
+        writePlace(target, host.memoryId(), host.memoryOffset());
+      }
       writeNames(target, call.kind(), call.in(), call.out());
     }
   }
 
   /**
-   * Adds the names of a collective's buffers. A rank's own block has no offset, because it may be a
-   * part of a buffer that all ranks have; and no name if that buffer is the other one.
+   * Adds the names of a call's buffers. A rank's own block has no offset, because it may be a part
+   * of a buffer that all ranks have; and no name if that buffer is the other one.
    */
   private static void writeNames(
       ByteBuffer target, Kind kind, DeviceBuffer input, DeviceBuffer output) {
@@ -226,9 +207,6 @@ public final class CallRecord {
     AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
     boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
     boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
-    if (in instanceof HostBuffer host) {
-      writePlace(target, host.memoryId(), host.memoryOffset());
-    }
     boolean oneName =
         in != null
             && out != null
@@ -275,7 +253,7 @@ public final class CallRecord {
 
   /** Whether a sender's call and a receiver's match. */
   public static boolean samePair(ByteBuffer a, ByteBuffer b) {
-    return count(a) == count(b) && element(a) == element(b);
+    return a.getLong(COUNT) == b.getLong(COUNT) && a.getInt(ELEMENT) == b.getInt(ELEMENT);
   }
 
   /** Turns a call into this rank's verdict: whether all calls that it has received match. */
@@ -308,32 +286,19 @@ public final class CallRecord {
 
   /** The kind of a call, or null if it is invalid. */
   static Kind kind(ByteBuffer call) {
-    int kind = call.getInt(KIND) & (1 << KIND_BITS) - 1;
-    return kind < KINDS.length ? KINDS[kind] : null;
+    return at(Kind.values(), call.getInt(KIND) & (1 << KIND_BITS) - 1);
   }
 
   static Origin origin(ByteBuffer call) {
-    int origin = call.getInt(KIND) >>> KIND_BITS;
-    return origin < ORIGINS.length ? ORIGINS[origin] : null;
+    return at(Origin.values(), call.getInt(KIND) >>> KIND_BITS);
+  }
+
+  private static <E> E at(E[] all, int index) {
+    return index >= 0 && index < all.length ? all[index] : null;
   }
 
   static boolean isValid(ByteBuffer call) {
     return kind(call) != null && origin(call) != null;
-  }
-
-  private static long count(ByteBuffer call) {
-    return call.getLong(COUNT);
-  }
-
-  private static int element(ByteBuffer call) {
-    return call.getInt(ELEMENT);
-  }
-
-  /** The number of elements of a block that the program knows of. */
-  private static long count(CollectiveCall call, int ranks) {
-    return call.in() instanceof AbstractDeviceBuffer in && in.isPadded()
-        ? in.usedCount()
-        : call.blockCount(ranks);
   }
 
   /** As below, for a call that has no number. */
@@ -351,32 +316,35 @@ public final class CallRecord {
     }
     Kind kind = kind(call);
     Origin origin = origin(call);
-    StringBuilder text = new StringBuilder(origin.text(kind)).append('(');
-    if (origin.isComposed()) {
-      return describeEnd(text, call);
+    StringBuilder text = new StringBuilder(origin.text);
+    text.append(origin == Origin.SYNC || origin == Origin.COMMUNICATOR ? kind.text() : "");
+    text.append('(');
+    if (origin.compareTo(Origin.MEAN) < 0) {
+      appendArguments(text, call, origin.rootText(kind));
     }
-    int element = element(call);
-    if (element >= 0 && element < TYPES.length) {
-      text.append(TYPES[element]).append('[').append(count(call)).append(']');
-    } else if (element >= FIRST_ELEMENT && element < FIRST_ELEMENT + ELEMENTS.length) {
-      text.append(ELEMENTS[element - FIRST_ELEMENT]).append('[').append(count(call)).append(']');
-    }
-    appendName(text, call, INPUT, " ");
-    appendName(text, call, OUTPUT, " to ");
-    int op = call.getInt(OP);
-    if (op >= 0 && op < OPS.length) {
-      text.append(", ").append(OPS[op]);
-    }
-    if (call.getInt(ROOT) != NO_ROOT) {
-      text.append(origin.rootText(kind)).append(call.getInt(ROOT));
-    }
-    return describeEnd(text, call);
-  }
-
-  private static String describeEnd(StringBuilder text, ByteBuffer call) {
     text.append(')');
     long sequence = call.getLong(SEQUENCE);
     return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
+  }
+
+  private static void appendArguments(StringBuilder text, ByteBuffer call, String rootText) {
+    int element = call.getInt(ELEMENT);
+    Object type =
+        element < FIRST_ELEMENT
+            ? at(DataType.values(), element)
+            : at(HostElement.values(), element - FIRST_ELEMENT);
+    if (type != null) {
+      text.append(type).append('[').append(call.getLong(COUNT)).append(']');
+    }
+    appendName(text, call, INPUT, " ");
+    appendName(text, call, OUTPUT, " to ");
+    ReduceOp op = at(ReduceOp.values(), call.getInt(OP));
+    if (op != null) {
+      text.append(", ").append(op);
+    }
+    if (call.getInt(ROOT) != NO_ROOT) {
+      text.append(rootText).append(call.getInt(ROOT));
+    }
   }
 
   private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {

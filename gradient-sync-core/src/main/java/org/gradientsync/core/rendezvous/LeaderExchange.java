@@ -122,7 +122,7 @@ final class LeaderExchange implements AutoCloseable {
       int form = in.getInt(FORM);
       int theirs = in.getInt(PAYLOAD);
       ByteBuffer call = calls.entry(rank, slot);
-      if (same && form != DIFFERENT && CallRecord.equal(in, HEADER, call)) {
+      if (same && form != DIFFERENT && CallRecord.equal(in, HEADER, call, CallRecord.BYTES)) {
         if (sums != null) {
           sums.take(round, in, PARTS, GatheredCalls.sentBytes(sums.bytes()));
         } else {
@@ -227,7 +227,7 @@ final class LeaderExchange implements AutoCloseable {
     payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(first));
     for (int mate : own) {
       ByteBuffer call = calls.entry(mate, slot);
-      same &= CallRecord.equal(call, 0, first);
+      same &= CallRecord.equal(call, 0, first, CallRecord.BYTES);
       payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(call)) == payload ? payload : 0;
     }
     if (!same || !CallRecord.isSummed(first)) {
