@@ -11,8 +11,6 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.spi.Message;
-import org.gradientsync.spi.Resources;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
@@ -46,11 +44,9 @@ public final class ArrivalNotices implements AutoCloseable {
   private long widened;
 
   /** What this rank and another one have told each other. */
-  private final class Peer implements AutoCloseable {
+  private final class Peer {
     private final int rank;
     private final boolean isNeighbour;
-    private final ByteBuffer out = HostBuffers.allocate(bytes());
-    private final Message send; // used again and again, because busy ranks are often late
     private final BitSet known = new BitSet(); // to it, of the call
     private long heard; // the newest call that it has told of
     private boolean unread; // it has not acknowledged the last notice
@@ -60,55 +56,40 @@ public final class ArrivalNotices implements AutoCloseable {
     Peer(int rank, boolean isNeighbour) {
       this.rank = rank;
       this.isNeighbour = isNeighbour;
-      send = group.sender(out, rank, Channel.ARRIVALS);
     }
 
     void update(boolean tells) {
-      try {
-        boolean news = tells && !unread && hasNews() && mayBeTold();
-        if ((news || owes) && !lost && send.test() && !liveness.isUnreachable(rank)) {
-          write(news);
-          send.start();
-        }
-      } catch (GradientSyncException e) {
-        lost = true; // the wait for its call says so
+      boolean hasNews =
+          allAreNeighbours
+              ? !known.get(group.rank()) // each rank speaks for itself
+              : known.cardinality() < arrived.cardinality();
+      boolean mayBeTold = isNeighbour || heard == call || distanceTo(rank) <= reach;
+      boolean news = tells && !unread && hasNews && mayBeTold;
+      if ((news || owes) && !lost && !liveness.isUnreachable(rank)) {
+        send(news);
       }
     }
 
-    private boolean hasNews() {
-      return allAreNeighbours
-          ? !known.get(group.rank()) // each rank speaks for itself
-          : known.cardinality() < arrived.cardinality();
-    }
-
-    private boolean mayBeTold() {
-      return isNeighbour || heard == call || isWithinReach(rank);
-    }
-
-    private void write(boolean news) {
+    private void send(boolean news) {
+      ByteBuffer out = HostBuffers.allocate(bytes());
       out.putLong(ID, group.key().id());
       out.putInt(SENDER, group.rank());
       out.putInt(READ, owes ? 1 : 0);
-      out.putLong(CALL, news ? call : 0);
       if (news) {
-        HostBuffers.fillZero(out, ARRIVED, bytes() - ARRIVED);
-        for (int i = arrived.nextSetBit(0); i >= 0; i = arrived.nextSetBit(i + 1)) {
-          int at = ARRIVED + i / Byte.SIZE;
-          out.put(at, (byte) (out.get(at) | 1 << i % Byte.SIZE));
-        }
+        out.putLong(CALL, call);
+        out.put(ARRIVED, arrived.toByteArray());
         known.or(arrived);
         unread = true;
       }
       owes = false;
-    }
-
-    @Override
-    public void close() {
-      send.close();
+      try {
+        mailbox.send(out, rank);
+      } catch (GradientSyncException e) {
+        lost = true; // the wait for its call says so
+      }
     }
   }
 
-  /** Sends and receives nothing before a call is late. */
   ArrivalNotices(GroupTransport group, Liveness liveness) {
     this.group = group;
     this.liveness = liveness;
@@ -121,29 +102,28 @@ public final class ArrivalNotices implements AutoCloseable {
     return ARRIVED + (group.size() + Byte.SIZE - 1) / Byte.SIZE;
   }
 
-  /** Whether a call has been late. */
-  boolean isOpen() {
-    return mailbox.isOpen();
-  }
-
   /**
-   * Sends what is new, and reads what has come.
-   *
-   * @param sequence the call in which this rank waits
-   * @param near the ranks that see each other arrive
-   * @param come those of them that have arrived
-   * @param tells whether to tell the others, unless one of them has told of the call
+   * Sends what is new, and reads what has come. Does nothing before a call is late. Ranks that are
+   * near see each other arrive; some of them have come. A rank that tells does so even if no other
+   * one has told of the call.
    */
   void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
-    if (!isOpen()) {
+    if (!mailbox.isOpen()) {
+      if (!tells) {
+        return;
+      }
       for (int peer : group.ranks().neighbours()) {
         peers[peer] = new Peer(peer, true);
       }
     }
     begin(sequence);
     read();
-    boolean told = tells || anyHasTold(sequence);
-    if (told && call == sequence) {
+    boolean told = tells;
+    for (Peer peer : peers) {
+      told |= peer != null && peer.heard >= sequence;
+    }
+    told &= call == sequence;
+    if (told) {
       arrived.set(group.rank());
       for (int peer = 0; peer < peers.length; peer++) {
         if (come.test(peer) || liveness.departures().hasFinished(peer, sequence)) {
@@ -155,7 +135,7 @@ public final class ArrivalNotices implements AutoCloseable {
     for (Peer peer : peers) {
       if (peer != null) {
         boolean sees = allAreNeighbours && near.test(peer.rank);
-        peer.update(told && call == sequence && !sees);
+        peer.update(told && !sees);
       }
     }
   }
@@ -196,12 +176,9 @@ public final class ArrivalNotices implements AutoCloseable {
     begin(told);
     if (told == call) {
       peer.heard = told;
-      for (int i = 0; i < peers.length; i++) {
-        if ((notice.get(ARRIVED + i / Byte.SIZE) >> i % Byte.SIZE & 1) != 0) {
-          peer.known.set(i);
-          arrived.set(i);
-        }
-      }
+      BitSet theirs = BitSet.valueOf(notice.slice(ARRIVED, bytes() - ARRIVED));
+      peer.known.or(theirs);
+      arrived.or(theirs);
     }
   }
 
@@ -212,17 +189,8 @@ public final class ArrivalNotices implements AutoCloseable {
     return peers[rank];
   }
 
-  private boolean anyHasTold(long sequence) {
-    for (Peer peer : peers) {
-      if (peer != null && peer.heard >= sequence) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  private boolean isWithinReach(int rank) {
-    return Math.floorMod(rank - group.rank(), peers.length) <= reach;
+  private int distanceTo(int rank) {
+    return Math.floorMod(rank - group.rank(), peers.length);
   }
 
   /** Looks for the next rank that has arrived among twice as many ranks. */
@@ -230,10 +198,8 @@ public final class ArrivalNotices implements AutoCloseable {
     if (reach >= peers.length - 1 || System.nanoTime() - widened < WIDEN_NANOS) {
       return;
     }
-    for (int distance = 1; distance <= reach; distance++) {
-      if (arrived.get((group.rank() + distance) % peers.length)) {
-        return;
-      }
+    if (arrived.stream().map(this::distanceTo).anyMatch(near -> near > 0 && near <= reach)) {
+      return;
     }
     reach = Math.min(2 * reach, peers.length - 1);
     for (int distance = 1; distance <= reach; distance++) {
@@ -249,6 +215,6 @@ public final class ArrivalNotices implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(() -> Resources.closeAll(peers), mailbox);
+    mailbox.close();
   }
 }

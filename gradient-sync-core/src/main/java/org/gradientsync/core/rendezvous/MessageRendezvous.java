@@ -30,17 +30,13 @@ import org.gradientsync.spi.Resources;
  * missing ranks are those that are neither gathered nor heard of.
  */
 public final class MessageRendezvous implements Rendezvous {
-  /** Polls before the first look at the clock: most waits are shorter. */
-  private static final int POLLS = 64;
-
-  /** Less than the time after which a waiting rank looks whether any rank has died. */
+  // Less than the time after which a waiting rank looks whether any rank has died.
   private static final long TELL_NANOS = Duration.ofMillis(50).toNanos();
-
   private static final long LOOK_NANOS = Duration.ofMillis(2).toNanos();
 
   private final int rank;
   private final NodeLayout layout;
-  private final SharedMemoryRendezvous node;
+  private final SharedMemoryRendezvous node; // by local ranks, as its memory
   private final NodeMemory memory;
   private final GatheredCalls calls;
   private final SumTree tree; // null unless this rank is a leader and sums may travel
@@ -56,16 +52,12 @@ public final class MessageRendezvous implements Rendezvous {
   private HostBuffer announced; // in the next call, in the place of its input; or null
   private long current;
   private int come; // ranks of this node that the leader knows to have arrived
-  private int polls; // in the current call
-  private long since; // the first look at the clock
-  private long looked;
+  private long since; // this rank has arrived
+  private long looked; // for notices
 
   /**
-   * @param memory {@link #bytes} for each rank of this node, numbered by {@linkplain
-   *     NodeLayout#localRank local ranks}
-   * @param notices of the group; closed by their owner
-   * @param carries whether small contributions may travel with the calls; the same on all ranks
-   * @param sums whether sums of them may
+   * Takes {@link #bytes} for each rank of this node, by local ranks, and notices that their owner
+   * closes. Small contributions may travel with the calls, and sums of them, on all ranks or none.
    */
   public MessageRendezvous(
       GroupTransport group,
@@ -116,17 +108,14 @@ public final class MessageRendezvous implements Rendezvous {
     return layout.nodeOf(peer) == layout.node();
   }
 
-  /** The rendezvous of this node's ranks, by their local ranks. */
   public SharedMemoryRendezvous node() {
     return node;
   }
 
-  /** The memory of this node's ranks, by their local ranks. */
   public NodeMemory memory() {
     return memory;
   }
 
-  /** The memory of what travels with the calls. */
   public GatheredCalls calls() {
     return calls;
   }
@@ -136,7 +125,6 @@ public final class MessageRendezvous implements Rendezvous {
     return tree;
   }
 
-  /** This rank's number on its node. */
   public int localRank() {
     return layout.localRank();
   }
@@ -151,12 +139,10 @@ public final class MessageRendezvous implements Rendezvous {
     announced = buffer;
   }
 
-  /** The slot of the current call. */
   public int slot() {
     return Rendezvous.slot(current);
   }
 
-  /** The number of ranks whose calls have to be looked at to know those of all. */
   private int calling() {
     return areAllSame() ? 1 : arrivals.length;
   }
@@ -183,7 +169,8 @@ public final class MessageRendezvous implements Rendezvous {
   public void arrive(long sequence, ByteBuffer record) {
     current = sequence;
     come = 0;
-    polls = 0;
+    since = System.nanoTime();
+    looked = since;
     if (announced != null) {
       CallRecord.writePlace(record, announced.memoryId(), announced.memoryOffset());
       announced = null;
@@ -231,30 +218,15 @@ public final class MessageRendezvous implements Rendezvous {
     return exchange != null ? exchange.isDoneWith(peer) : gathered || peer != leader;
   }
 
-  /** Exchanges notices if the current call is late. Returns whether it did. */
+  /** Exchanges notices from time to time. Returns whether it did. */
   private boolean look() {
-    if (polls < POLLS) {
-      polls++;
-      return false;
-    }
-    long now = System.nanoTime(); // each time, because a poll on a crowded node can take long
-    if (polls == POLLS) {
-      polls++;
-      since = now;
-      looked = now;
-    }
+    long now = System.nanoTime();
     if (now - looked < LOOK_NANOS) {
       return false;
     }
     looked = now;
-    exchangeNotices(now - since > TELL_NANOS);
+    notices.exchange(current, near, comeNear, now - since > TELL_NANOS);
     return true;
-  }
-
-  private void exchangeNotices(boolean tells) {
-    if (tells || notices.isOpen()) {
-      notices.exchange(current, near, comeNear, tells);
-    }
   }
 
   @Override
@@ -291,7 +263,8 @@ public final class MessageRendezvous implements Rendezvous {
     node.abandon();
     try {
       if (current > 0 && !calls.isGathered(current)) {
-        exchangeNotices(true); // so that the others name the ranks that this one has missed
+        // So that the others name the ranks that this one has missed.
+        notices.exchange(current, near, comeNear, true);
       }
     } catch (GradientSyncException | OutOfMemoryError e) {
       // they name this rank, which has given up
