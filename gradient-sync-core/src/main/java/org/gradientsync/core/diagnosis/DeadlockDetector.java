@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -27,12 +26,11 @@ import org.slf4j.LoggerFactory;
  * sends while another is in a barrier.
  *
  * <p>A rank that has waited long for another rank to reach a call sends it a probe. A rank that
- * receives a probe, and waits itself, adds its own wait and forwards the probe. A probe that
- * returns to one of its waits has found a cycle. A rank adds its wait only if it has not reached
- * the call that the previous wait is for. It cannot reach that call while it waits, and its wait
- * ends only when the next rank arrives. So when the cycle closes, all of its waits still hold. (K.
- * M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer
- * Systems 1(2), 1983; with one rank waited for at a time.)
+ * receives a probe, waits itself, and has not reached that call, adds its own wait and forwards the
+ * probe. It cannot reach the call while it waits, and its wait ends only when the next rank
+ * arrives. So if a probe returns to one of its waits, it has found a cycle of which all waits still
+ * hold. (K. M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on
+ * Computer Systems 1(2), 1983; with one rank waited for at a time.)
  *
  * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
  * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. A probe
@@ -91,9 +89,8 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   /**
-   * Called repeatedly by a thread that has waited long for a rank to reach a call.
-   *
-   * @return the cycle that this wait is part of, or depends on; or null
+   * Called repeatedly by a thread that has waited long for a rank to reach a call. Returns the
+   * cycle that this wait is part of, or depends on; or null.
    */
   public synchronized Probe look(LongWait pending) {
     if (closed) {
@@ -209,20 +206,12 @@ public final class DeadlockDetector implements AutoCloseable {
 
   private void closeCycle(Probe cycle, LongWait pending) {
     long now = pending.waited();
-    Probe before = pending.suspected;
-    if (before == null || !before.isSameCycle(cycle)) {
+    if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
       pending.suspected = cycle;
       pending.suspectedAt = now;
     }
     if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts().lateNanos()) {
-      if (before == null) {
-        log.warn(
-            "the ranks wait for each other, {}\n"
-                + "  unless another thread makes one of these calls, they all end in {}",
-            cycle.describe(pending.group),
-            Amounts.time(pending.timeouts().late()));
-      }
-      return;
+      return; // another thread may still make one of the calls
     }
     found.put(pending.group.key(), cycle);
     sendToGroup(pending.group, cycle);

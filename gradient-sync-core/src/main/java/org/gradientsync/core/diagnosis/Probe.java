@@ -5,6 +5,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.function.IntFunction;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.GroupKey;
@@ -23,12 +24,7 @@ public final class Probe {
     FOUND // reports a cycle
   }
 
-  /**
-   * A rank's wait for another in a group, with its {@link CallRecord}.
-   *
-   * @param number the call; see {@link LongWait#begin}
-   * @param id unique among the waits of the rank
-   */
+  /** A {@link LongWait} of a rank, with its {@link CallRecord}. */
   record Wait(
       int waiting,
       int awaited,
@@ -39,18 +35,13 @@ public final class Probe {
       long id,
       ByteBuffer call) {
     private long hash() {
-      long bits = 31L * id + waiting;
-      bits = (bits ^ bits >>> 30) * 0xbf58476d1ce4e5b9L; // of SplittableRandom
-      return bits ^ bits >>> 27;
+      return new SplittableRandom(31L * id + waiting).nextLong();
     }
   }
 
-  /** The maximum number of waits that a probe holds, in the 4 KB that a closed send still sends. */
-  static final int MAX = 15;
-
+  static final int MAX = 15; // waits, in the 4 KB that a closed send still sends
   private static final int HEADER = 9 * Long.BYTES;
   private static final int WAIT = 8 * Long.BYTES + CallRecord.BYTES;
-
   static final int BYTES = HEADER + MAX * WAIT;
 
   private static final Kind[] KINDS = Kind.values();
