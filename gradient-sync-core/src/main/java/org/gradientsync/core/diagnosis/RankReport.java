@@ -2,11 +2,12 @@ package org.gradientsync.core.diagnosis;
 
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
@@ -31,12 +32,9 @@ public final class RankReport {
           "os.arch");
 
   private final WatchedGroup group;
-  private final Supplier<String> waiting;
+  private final Supplier<String> waiting; // the rank and the call that this one waits for, or empty
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
 
-  /**
-   * @param waiting the rank and the call that this one waits for, or an empty text
-   */
   public RankReport(WatchedGroup group, Supplier<String> waiting) {
     this.group = group;
     this.waiting = waiting;
@@ -47,11 +45,7 @@ public final class RankReport {
     states.add(state);
   }
 
-  /**
-   * The whole report.
-   *
-   * @param why the reason for the report, or an empty text if another rank has requested it
-   */
+  /** The whole report. The reason for it is empty if another rank has requested it. */
   public List<String> of(String why) {
     List<String> lines = new ArrayList<>();
     lines.add(summary(why));
@@ -109,7 +103,7 @@ public final class RankReport {
     Thread thread =
         !calls.isRunning() && caller instanceof WorkerThread worker ? worker.requester() : caller;
     if (thread != null) {
-      line.append(", thread \"").append(nameOf(thread)).append('"').append(at(thread));
+      line.append(", thread ").append(quoted(thread)).append(at(thread));
     }
     return line.toString();
   }
@@ -138,25 +132,23 @@ public final class RankReport {
   }
 
   private static List<String> threads() {
-    Map<String, List<String>> sorted = new TreeMap<>();
-    Thread.getAllStackTraces()
+    List<String> lines = new ArrayList<>();
+    Thread.getAllStackTraces().entrySet().stream()
+        .sorted(Comparator.comparing(entry -> entry.getKey().getName()))
         .forEach(
-            (thread, frames) -> {
-              List<String> lines = new ArrayList<>();
-              lines.add('"' + nameOf(thread) + "\" " + thread.getState());
-              for (StackTraceElement frame : frames) {
+            entry -> {
+              lines.add(quoted(entry.getKey()) + " " + entry.getKey().getState());
+              for (StackTraceElement frame : entry.getValue()) {
                 lines.add("    at " + frame);
               }
-              sorted.put(thread.getName() + " " + System.identityHashCode(thread), lines);
             });
-    List<String> all = new ArrayList<>();
-    sorted.values().forEach(all::addAll);
-    return all;
+    return lines;
   }
 
   static List<String> properties() {
     List<String> lines = new ArrayList<>();
-    lines.add("gradient-sync=" + version());
+    String version = RankReport.class.getPackage().getImplementationVersion();
+    lines.add("gradient-sync=" + Objects.requireNonNullElse(version, "unpackaged"));
     for (String name : new TreeSet<>(System.getProperties().stringPropertyNames())) {
       if (PROPERTIES.contains(name)) {
         lines.add(name + "=" + System.getProperty(name));
@@ -181,13 +173,7 @@ public final class RankReport {
     return ShownEnvironment.of(variables).entrySet().stream().map(Map.Entry::toString).toList();
   }
 
-  /** The version in the jar's manifest. */
-  private static String version() {
-    String version = RankReport.class.getPackage().getImplementationVersion();
-    return version == null ? "unpackaged" : version;
-  }
-
-  private static String nameOf(Thread thread) {
-    return ShortText.oneLine(thread.getName());
+  private static String quoted(Thread thread) {
+    return '"' + ShortText.oneLine(thread.getName()) + '"';
   }
 }

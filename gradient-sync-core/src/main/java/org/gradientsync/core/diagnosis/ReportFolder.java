@@ -30,7 +30,7 @@ final class ReportFolder {
   private static final String SUMMARY = "summary.txt";
 
   private final List<Path> folders;
-  private volatile String trouble = "";
+  private volatile String trouble = ""; // why no folder can be created
 
   /** Creates nothing before reports are requested. The numbers are random. */
   ReportFolder(Path base, long job, long group) {
@@ -88,7 +88,6 @@ final class ReportFolder {
     }
   }
 
-  /** Why {@link #ask} has created no folder. */
   String trouble() {
     return trouble;
   }

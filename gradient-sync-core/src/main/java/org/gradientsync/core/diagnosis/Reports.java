@@ -36,12 +36,7 @@ public final class Reports {
   Watch.Here here; // once this is watched
   private boolean written;
 
-  /**
-   * Creates no file before reports are requested.
-   *
-   * @param base the folder for reports
-   * @param job random, and the same on all ranks of the job
-   */
+  /** Creates no file before reports are requested. The job's number is random. */
   public Reports(Path base, long job, WatchedGroup group, RankReport report) {
     folder = new ReportFolder(base, job, group.key().id());
     this.group = group;
@@ -50,18 +45,15 @@ public final class Reports {
   }
 
   /**
-   * Requests reports from all ranks, writes this rank's, and waits a limited time for the others.
-   * One of the ranks that do so logs the summary.
-   *
-   * @param text the error
-   * @return the folder of the reports, for the end of a message, or an empty text if none can be
-   *     created; the summary is logged nevertheless
+   * Requests reports from all ranks after an error, writes this rank's, and waits a limited time
+   * for the others. One of the ranks that do so logs the summary. Returns the folder for the end of
+   * a message, or an empty text if none can be created.
    */
   public String collect(String text) {
     long start = System.nanoTime();
     Path where = folder.ask();
     answer("timed out");
-    here.ranks.forEach(Watch::answer);
+    here.ranks.forEach(rank -> rank.answer(""));
     await(start, WAIT_NANOS, this::allReported);
     if (group.rank() != 0 && liveness.isAlive(0)) {
       await(start, HEAD_START_NANOS, this::isSummedUp);
@@ -119,8 +111,6 @@ public final class Reports {
    * Writes this rank's report, once. Takes no group's lock, because its holder may be stuck. A
    * separate thread does this, because code that contributes to the report, such as a device's
    * state, may be stuck, too.
-   *
-   * @param why the reason, or an empty text
    */
   synchronized void answer(String why) {
     if (!written) {

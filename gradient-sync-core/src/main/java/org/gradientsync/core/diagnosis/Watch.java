@@ -10,8 +10,6 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.ranks.GroupKey;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The thread of this JVM that looks whether other processes request reports, because the ranks' own
@@ -24,7 +22,6 @@ public final class Watch {
 
   static final AtomicLong LOOKS = new AtomicLong();
 
-  private static final Logger log = LoggerFactory.getLogger(Watch.class);
   private static final long PERIOD_NANOS = 250_000_000;
   private static final Map<GroupKey, Here> GROUPS = new ConcurrentHashMap<>();
   private static Thread thread;
@@ -87,7 +84,7 @@ public final class Watch {
         if (here.ranks.size() < reports.group.size() // some are in other processes
             && asked.computeIfAbsent(folder.places(), Watch::isAnyThere)
             && folder.where() != null) {
-          answer(reports);
+          reports.answer("");
         }
       }
     }
@@ -96,13 +93,5 @@ public final class Watch {
   private static boolean isAnyThere(List<Path> places) {
     LOOKS.incrementAndGet();
     return places.stream().anyMatch(ReportFolder::isThere);
-  }
-
-  static void answer(Reports reports) {
-    try {
-      reports.answer("");
-    } catch (Throwable e) {
-      log.debug("a report cannot be given", e); // a failed report must not end the job
-    }
   }
 }
