@@ -98,10 +98,7 @@ public final class Arrivals implements AutoCloseable {
     }
   }
 
-  /**
-   * The rounds of all sends to a rank, or of all receives from it, including the current one. The
-   * other rank must reach as many.
-   */
+  /** The rounds of all sends to a rank, or of all receives from it; it must reach as many. */
   public long rounds(int peer, boolean sends) {
     return ROUNDS * (sends ? sent : received)[peer] + round;
   }
@@ -117,7 +114,7 @@ public final class Arrivals implements AutoCloseable {
     return pair;
   }
 
-  /** Lets small contributions travel with the calls after this one, on every rank. */
+  /** Lets small contributions travel with the calls after this one. Every rank calls this. */
   public void carryContributions() {
     useRendezvous(MessageRendezvous.withoutSharedMemory(transport, notices, true));
   }
@@ -139,11 +136,9 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /**
-   * Whether this rank has reached the call for which another rank waits. Once true, it stays true.
-   * The caller holds the group's lock, or one thread makes all calls.
-   *
-   * @param number of the collective, or the {@link #rounds} of an exchange
-   * @param worldRank the rank that waits
+   * Whether this rank has reached the call for which another rank waits: the collective with a
+   * number, or an exchange with as many {@link #rounds}. Once true, it stays true. The caller holds
+   * the group's lock, or one thread makes all calls.
    */
   public boolean hasReached(WaitPhase phase, long number, int itsTag, int worldRank) {
     int peer = ranks.find(worldRank);
@@ -172,32 +167,25 @@ public final class Arrivals implements AutoCloseable {
    * it is tested, because it fails only once.
    */
   public String describeAwaited(int peer, BiPredicate<Message, Integer> test) {
-    return pair ? ranks.name(peer) : missing(peer, test);
+    List<Integer> missing = new ArrayList<>();
+    for (int other = 0; !pair && other < ranks.size(); other++) {
+      if (other != ranks.rank() && !test.test(rendezvous.arrival(other), other)) {
+        missing.add(other);
+      }
+    }
+    return missing.size() > 1 ? ranks.names(missing) : ranks.name(peer);
   }
 
   /** The ranks that did not arrive, or arrived and did not finish, and their last finished call. */
   public String describeLate(int peer, BiPredicate<Message, Integer> test) {
-    if (pair) {
-      return ranks.name(peer) + " did not join in time, lastFinished=" + calls.lastFinished();
-    }
+    String awaited = describeAwaited(peer, test);
+    boolean came = !pair && test.test(rendezvous.arrival(peer), peer);
     // A rank begins a call only after the one before, so the last call that this rank has finished
     // is also the last one of the missing ranks.
-    return missing(peer, test)
-        + (test.test(rendezvous.arrival(peer), peer)
-            ? " came and did not do its part"
-            : " did not join")
+    return awaited
+        + (came ? " came and did not do its part" : " did not join")
         + " in time, lastFinished="
         + calls.lastFinished();
-  }
-
-  private String missing(int waitedFor, BiPredicate<Message, Integer> test) {
-    List<Integer> missing = new ArrayList<>();
-    for (int peer = 0; peer < ranks.size(); peer++) {
-      if (peer != ranks.rank() && !test.test(rendezvous.arrival(peer), peer)) {
-        missing.add(peer);
-      }
-    }
-    return missing.size() > 1 ? ranks.names(missing) : ranks.name(waitedFor);
   }
 
   @Override

@@ -1,11 +1,15 @@
 package org.gradientsync.core.rendezvous;
 
+import static java.util.stream.Collectors.groupingBy;
+import static java.util.stream.Collectors.toList;
+
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -13,7 +17,6 @@ import org.gradientsync.spi.CollectiveCall.Kind;
 
 /** Tables of what each rank asked for, for error messages after a rendezvous. */
 public final class CallTable {
-  /** What to do if a rank has nothing more to average. */
   private static final String UNEVEN_STEPS =
       "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
           + " unevenSteps()";
@@ -28,8 +31,7 @@ public final class CallTable {
   private static final Pattern ANY_BUCKET =
       Pattern.compile("(weights of )?" + SET + "(uneven )?bucket");
 
-  /** The number of ranks up to which each has a line, and the maximum number of lines above. */
-  private static final int LINES = 16;
+  private static final int LINES = 16; // for each rank one, or at most so many
 
   private CallTable() {}
 
@@ -41,25 +43,26 @@ public final class CallTable {
     return isLater || allowsThem ? "" : "; " + UNEVEN_STEPS;
   }
 
-  /**
-   * The calls of all ranks, after a mismatch.
-   *
-   * @param counts whether their numbers of calls on devices differ
-   */
+  /** The calls of all ranks after a mismatch, which may be that of their counts on devices. */
   public static String ofMismatch(Rendezvous rendezvous, int rank, int size, boolean counts) {
     StringBuilder text = new StringBuilder("the ranks' calls do not match, rank=" + rank + ":");
     List<String> calls = new ArrayList<>();
+    boolean begin = false;
+    boolean follow = false;
     for (int peer = 0; peer < size; peer++) {
       ByteBuffer call = rendezvous.call(peer);
       String after = ", after " + CallRecord.enqueued(call) + " calls on its device";
       calls.add(CallRecord.describe(call) + (counts ? after : ""));
+      begin |= mayBeginStep(call);
+      follow |= mayFollowSteps(call);
     }
     appendLines(text, calls);
-    return (mayBeUnevenSteps(rendezvous, size) ? text.append("\n  ").append(UNEVEN_STEPS) : text)
-        .toString();
+    if (begin && follow) { // some ranks may be in a step while others have had their last one
+      text.append("\n  ").append(UNEVEN_STEPS);
+    }
+    return text.toString();
   }
 
-  /** The calls of two ranks, of which one sends to the other. */
   public static String ofPair(int rank, ByteBuffer own, int peer, ByteBuffer other) {
     return "the ranks' calls do not match, rank=%s:\n  rank %s: %s\n  rank %s: %s"
         .formatted(rank, rank, CallRecord.describe(own), peer, CallRecord.describe(other));
@@ -67,36 +70,17 @@ public final class CallTable {
 
   /** A line for each rank, or for each group of ranks with the same call if there are many. */
   private static void appendLines(StringBuilder text, List<String> calls) {
-    if (calls.size() <= LINES) {
-      for (int peer = 0; peer < calls.size(); peer++) {
-        text.append("\n  rank ").append(peer).append(": ").append(calls.get(peer));
-      }
-      return;
+    List<Integer> ranks = IntStream.range(0, calls.size()).boxed().toList();
+    Collection<List<Integer>> lines =
+        calls.size() <= LINES
+            ? ranks.stream().map(List::of).toList()
+            : ranks.stream().collect(groupingBy(calls::get, LinkedHashMap::new, toList())).values();
+    for (List<Integer> line : lines.stream().limit(LINES).toList()) {
+      text.append("\n  ").append(RankMap.ranges(line)).append(": ").append(calls.get(line.get(0)));
     }
-    Map<String, List<Integer>> groups = new LinkedHashMap<>();
-    for (int peer = 0; peer < calls.size(); peer++) {
-      groups.computeIfAbsent(calls.get(peer), call -> new ArrayList<>()).add(peer);
+    if (lines.size() > LINES) {
+      text.append("\n  and ").append(lines.size() - LINES).append(" other calls");
     }
-    int shown = 0;
-    for (Map.Entry<String, List<Integer>> group : groups.entrySet()) {
-      if (shown++ == LINES) {
-        text.append("\n  and ").append(groups.size() - LINES).append(" other calls");
-        return;
-      }
-      text.append("\n  ").append(RankMap.ranges(group.getValue())).append(": ");
-      text.append(group.getKey());
-    }
-  }
-
-  /** Whether some ranks may be in a step while others have had their last one. */
-  private static boolean mayBeUnevenSteps(Rendezvous rendezvous, int size) {
-    boolean begin = false;
-    boolean follow = false;
-    for (int peer = 0; peer < size; peer++) {
-      begin |= mayBeginStep(rendezvous.call(peer));
-      follow |= mayFollowSteps(rendezvous.call(peer));
-    }
-    return begin && follow;
   }
 
   /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
@@ -128,11 +112,7 @@ public final class CallTable {
     return ANY_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
   }
 
-  /**
-   * The calls of the ranks whose gradients are not finite.
-   *
-   * @param buffer this rank's, whose element names are used for all ranks; or null
-   */
+  /** The calls of the ranks whose gradients are not finite; the buffer is this rank's, or null. */
   public static String ofNotFinite(
       Rendezvous rendezvous, int rank, int size, AbstractDeviceBuffer buffer) {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
