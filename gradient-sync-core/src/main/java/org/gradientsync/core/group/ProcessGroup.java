@@ -33,10 +33,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The ranks that take part in one communicator ({@link RankMap}), and what all their calls share: a
- * tag range, a rendezvous before data moves ({@link CallMatcher}), a record of calls ({@link
- * Calls}), waits with a deadline ({@link Wait}), liveness ({@link Liveness}), reports ({@link
- * Reports}), and departure notices ({@link DepartureNotices}).
+ * The ranks that take part in one communicator, and what all their calls share.
  *
  * <p>A collective begins with a rendezvous, in which each rank learns the calls of all others,
  * unless its reducer compares calls on the device. So mismatches are found before any buffer is
@@ -58,10 +55,8 @@ public final class ProcessGroup implements RankGroup {
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
-  private boolean haveSomeLeft;
 
-  private ProcessGroup(
-      GroupTransport messages, Job job, Timeouts timeouts, Survivors ofEarlier) { // or null
+  private ProcessGroup(GroupTransport messages, Job job, Timeouts timeouts, Survivors ofEarlier) {
     this.job = job;
     survivors = ofEarlier == null ? new Survivors(messages, job) : ofEarlier;
     departures = new DepartureNotices(messages, job.liveness);
@@ -123,7 +118,7 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public Timeouts timeouts() {
-    return wait.timeouts();
+    return wait.timeouts;
   }
 
   @Override
@@ -135,13 +130,10 @@ public final class ProcessGroup implements RankGroup {
     return split(isWorld() ? Origin.CREATE : Origin.COMMUNICATOR_SPLIT, color, key, newTimeouts);
   }
 
-  /**
-   * Splits the group. Collective. See {@link org.gradientsync.Communicator#split}. The origin is
-   * the user's call. Returns null if the color is negative.
-   */
+  /** As above, for another call of the user. Returns null if the color is negative. */
   public synchronized ProcessGroup split(Origin origin, int color, int key, Timeouts newTimeouts) {
     if (isWorld()) {
-      wait.setTimeouts(newTimeouts); // the world has no time-outs of its own
+      wait.timeouts = newTimeouts; // the world has no time-outs of its own
     }
     GroupTransport part =
         new GroupSplit(watched, matcher, exchange(), job, origin).agree(color, key);
@@ -173,7 +165,6 @@ public final class ProcessGroup implements RankGroup {
             .toList();
     transport().goOnWithout(lost);
     job.goOnWithout(lost);
-    haveSomeLeft = watched.ranks().all().stream().anyMatch(departures::hasLeft);
     ProcessGroup next = new ProcessGroup(part, job, timeouts(), survivors);
     if (!isWorld()) {
       close(false);
@@ -181,9 +172,9 @@ public final class ProcessGroup implements RankGroup {
     return next;
   }
 
-  /** Whether ranks had said that they leave this group when {@link #survivors} made another one. */
+  /** Whether ranks have said that they leave this group. */
   public boolean haveSomeLeft() {
-    return haveSomeLeft;
+    return ranks().all().stream().anyMatch(departures::hasLeft);
   }
 
   public RankMap ranks() {
@@ -194,7 +185,6 @@ public final class ProcessGroup implements RankGroup {
     return watched.messages();
   }
 
-  /** This rank's number in the job. */
   public int worldRank() {
     return ranks().worldRank(rank());
   }
@@ -288,7 +278,6 @@ public final class ProcessGroup implements RankGroup {
     return ranks().names(peers);
   }
 
-  /** The view for diagnosis. */
   public WatchedGroup watched() {
     return watched;
   }
@@ -310,12 +299,12 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public void addCheck(Runnable check) {
-    wait.addCheck(check);
+    wait.checks.add(check);
   }
 
   @Override
   public void removeCheck(Runnable check) {
-    wait.removeCheck(check);
+    wait.checks.remove(check);
   }
 
   @Override
@@ -357,10 +346,7 @@ public final class ProcessGroup implements RankGroup {
     return state.isBroken();
   }
 
-  /**
-   * Leaves the group: notifies the other ranks and waits for none. A second call does nothing.
-   * Takes the lock itself.
-   */
+  /** A second call does nothing. */
   @Override
   public void close() {
     close(true);

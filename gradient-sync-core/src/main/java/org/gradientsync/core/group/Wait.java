@@ -33,18 +33,16 @@ final class Wait {
   private static final long PARK_NANOS = 100_000;
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
-  /** When a wait is long. Multiplied by the number of ranks per processor, up to the maximum. */
+  // When a wait is long. Multiplied by the number of ranks per processor, up to the maximum.
   private static final long LONG_NANOS = Duration.ofMillis(100).toNanos();
-
   private static final long MAX_LONG_NANOS = Duration.ofSeconds(2).toNanos();
   private static final long CHECK_NANOS = Duration.ofMillis(100).toNanos();
   private static final long GRACE_NANOS = Duration.ofMillis(200).toNanos();
   private static final long OTHER_GRACE_NANOS = Duration.ofSeconds(2).toNanos();
   private static final int LONG_WAITS = 5;
 
-  /** Ranks on other nodes that have arrived in a late call have said so by then. */
+  // Ranks on other nodes that have arrived in a late call have said so by then.
   private static final long INDIRECT_NANOS = Duration.ofMillis(500).toNanos();
-
   private static final int NO_RANK = RankMap.NO_RANK;
   private static final Logger log = LoggerFactory.getLogger(Wait.class);
 
@@ -56,10 +54,10 @@ final class Wait {
   private final int spins;
   private final long longNanos;
   private final long otherGraceNanos;
-  private final List<Runnable> checks = new CopyOnWriteArrayList<>();
+  final List<Runnable> checks = new CopyOnWriteArrayList<>(); // which throw
   private final IntPredicate hasNotFinished; // this rank's current collective
   private final IntPredicate missing; // in the current rendezvous
-  private volatile Timeouts timeouts;
+  volatile Timeouts timeouts;
 
   // Of the current wait; times are its duration then.
   private boolean left; // whether the awaited rank has
@@ -90,22 +88,6 @@ final class Wait {
     departures = group.liveness().departures();
     hasNotFinished = peer -> !departures.hasFinished(peer, group.calls().met());
     missing = peer -> !group.arrivals().hasArrived(peer);
-  }
-
-  void addCheck(Runnable check) {
-    checks.add(check);
-  }
-
-  void removeCheck(Runnable check) {
-    checks.remove(check);
-  }
-
-  Timeouts timeouts() {
-    return timeouts;
-  }
-
-  void setTimeouts(Timeouts newTimeouts) {
-    timeouts = newTimeouts;
   }
 
   /** Waits for a message with which a rank that has arrived does its part. */
