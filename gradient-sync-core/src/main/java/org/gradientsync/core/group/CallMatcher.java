@@ -91,12 +91,11 @@ public final class CallMatcher {
       return;
     }
     group.calls().finished();
-    int rank = group.rank();
-    int size = group.size();
     if (same && sameEnqueued) {
-      throw new NotFiniteException(CallTable.ofNotFinite(rendezvous, rank, size, buffer));
+      throw new NotFiniteException(
+          CallTable.ofNotFinite(rendezvous, group.rank(), group.size(), buffer));
     }
-    String table = CallTable.ofMismatch(rendezvous, rank, size, !sameEnqueued);
+    String table = CallTable.ofMismatch(rendezvous, group.rank(), group.size(), !sameEnqueued);
     throw sameEnqueued
         ? new MismatchedCallException(table)
         : state.mismatched(table); // a device waits for a call that another rank has not made
@@ -113,16 +112,11 @@ public final class CallMatcher {
     }
   }
 
-  /** The next rank that is not this one. */
   private int next(int peer) {
     return peer + 1 == group.rank() ? peer + 2 : peer + 1;
   }
 
-  /**
-   * Whether nobody has to be waited for.
-   *
-   * @param peer the rank to name as lost if a message fails here
-   */
+  /** Whether nobody has to be waited for. If a message fails here, the given rank is lost. */
   private boolean isComplete(Rendezvous rendezvous, int peer) {
     try {
       return rendezvous.isComplete();
@@ -161,12 +155,7 @@ public final class CallMatcher {
     wait.await(message, peer, phase, group.arrivals().rounds(peer, sends));
   }
 
-  /**
-   * Announces at the next rendezvous that this rank has an element that is not finite. All ranks
-   * then throw.
-   *
-   * @param index of the first such element, or a negative number if there is none
-   */
+  /** Announces at the next rendezvous the index of an element that is not finite, or -1. */
   public void found(long index) {
     notFinite = index;
   }

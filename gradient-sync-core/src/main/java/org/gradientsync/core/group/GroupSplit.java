@@ -95,7 +95,8 @@ record GroupSplit(
         group.ranks().all().stream()
             .filter(peer -> all[peer * WORDS + COLOR] == color)
             .sorted(
-                Comparator.comparing(peer -> all[peer * WORDS + KEY])) // others keep their order
+                Comparator.comparingLong(
+                    peer -> all[peer * WORDS + KEY])) // others keep their order
             .mapToInt(Integer::intValue)
             .toArray();
     GroupKey newKey = new GroupKey(context, all[peers[0] * WORDS + NUMBER]);

@@ -23,8 +23,7 @@ import org.gradientsync.core.rendezvous.CallerThreads;
  * release a range at different times.
  */
 public final class Job {
-  /** The maximum number of open groups. */
-  static final int MAX_GROUPS = 1024;
+  static final int MAX_GROUPS = 1024; // that are open
 
   private final BitSet contexts = new BitSet(MAX_GROUPS); // the tag ranges in use on this rank
   final CallerThreads callerThreads = new CallerThreads();
@@ -50,7 +49,6 @@ public final class Job {
     ranksOnNode = node.size();
   }
 
-  /** A copy of the tag ranges in use. */
   synchronized BitSet usedContexts() {
     return (BitSet) contexts.clone();
   }
@@ -83,8 +81,7 @@ public final class Job {
   }
 
   /**
-   * This rank's place among the ranks of the job on its node, by which it has its device: its
-   * number among them, unless ranks before it were lost or it has joined later.
+   * By which this rank has its device: its number on its node, unless ranks were lost or joined.
    */
   public int place() {
     return place;
@@ -94,7 +91,6 @@ public final class Job {
     place = newPlace;
   }
 
-  /** The number of ranks of the job on this rank's node, itself included. */
   public int ranksOnNode() {
     return ranksOnNode;
   }
@@ -173,19 +169,16 @@ public final class Job {
   /**
    * Notifies the other ranks, in every open group of the job, that this rank leaves. Called when
    * the process ends: takes no group's lock and waits for no rank. Pending and later calls of other
-   * threads throw.
-   *
-   * @param departure how this rank leaves; the other ranks' exceptions report it
-   * @param reason the failure that ends the whole job, or an empty text
-   * @return false if a group is or was broken, so that some ranks may never end the job
+   * threads throw. The reason is the failure that ends the whole job, or an empty text. Returns
+   * false if a group is or was broken, so that some ranks may never end the job.
    */
   public boolean leave(Departure departure, String reason) {
     boolean sound;
     synchronized (this) {
       sound = !everBroken;
     }
-    List<ProcessGroup> groups =
-        open(); // before calls fail: closing their syncs removes the groups without notices
+    // Before calls fail: closing their syncs removes the groups without notices.
+    List<ProcessGroup> groups = open();
     ending = true;
     deadlockDetector.close(); // the transport may close at any time
     for (ProcessGroup group : groups) {

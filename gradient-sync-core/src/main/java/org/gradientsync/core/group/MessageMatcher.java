@@ -76,11 +76,7 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  /**
-   * Exchanges messages round by round.
-   *
-   * @param body moves the elements of those of a round that match; may exchange other messages
-   */
+  /** Exchanges messages round by round. The body moves those that match; it may exchange others. */
   void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
     MismatchedCallException failure = null;
     List<CollectiveCall> round = spare.isEmpty() ? new ArrayList<>() : spare.pop();
@@ -125,13 +121,14 @@ final class MessageMatcher implements AutoCloseable {
       Link link = links.get(i);
       if (!link.matches()) {
         round.remove(i);
-        first = mismatch(link);
+        first =
+            new MismatchedCallException(
+                CallTable.ofPair(transport.rank(), link.own, link.peer, link.other));
       }
     }
     return first;
   }
 
-  /** Records a message, and writes it to what the ranks exchange. */
   private Link record(CollectiveCall message) {
     int peer = message.peer();
     Link[] all = message.sends() ? sending : receiving;
@@ -148,11 +145,6 @@ final class MessageMatcher implements AutoCloseable {
     Message send = transport.sender(own, peer, sends ? forward : back);
     return new Link(
         peer, sends, own, other, send, transport.receiver(other, peer, sends ? back : forward));
-  }
-
-  private MismatchedCallException mismatch(Link link) {
-    return new MismatchedCallException(
-        CallTable.ofPair(transport.rank(), link.own, link.peer, link.other));
   }
 
   @Override

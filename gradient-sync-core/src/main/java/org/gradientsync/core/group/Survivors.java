@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
@@ -183,14 +184,13 @@ final class Survivors {
       ballot++;
       BitSet members = members();
       requireMost(members);
-      tell(members, PROPOSE, context, id);
+      tell(members.stream(), PROPOSE, context, id);
       if (!collect(AGREE, ballot, new BitSet()) || !members.equals(members())) {
         continue;
       }
-      tell(members, COMMIT, context, id);
-      BitSet others = (BitSet) gone.clone();
-      gone.stream().filter(this::isLost).forEach(others::clear);
-      tell(others, COMMIT, context, id); // now, or if they come later
+      tell(members.stream(), COMMIT, context, id);
+      // And those that are gone, now or if they come later.
+      tell(gone.stream().filter(peer -> !isLost(peer)), COMMIT, context, id);
       return part(context, id);
     }
   }
@@ -202,17 +202,13 @@ final class Survivors {
     return members;
   }
 
-  private void tell(BitSet members, int type, int context, long id) {
-    members.stream()
-        .filter(peer -> peer != rank())
-        .forEach(p -> send(p, type, context, ballot, id));
+  private void tell(IntStream peers, int type, int context, long id) {
+    peers.filter(peer -> peer != rank()).forEach(p -> send(p, type, context, ballot, id));
   }
 
   /**
-   * Waits until all other members have sent a message of one type.
-   *
-   * @param answered those that have; added to
-   * @return false if a rank refuses the tag range, or one was lost
+   * Waits until all other members have sent a message of one type, and adds them to those that have
+   * answered. Returns false if a rank refuses the tag range, or one was lost.
    */
   private boolean collect(int type, long number, BitSet answered) {
     int before = gone.cardinality();
