@@ -6,8 +6,6 @@ public enum Departure {
   SIGNAL("its process is shutting down after a signal (SIGTERM, SIGINT or SIGHUP)"),
   EXIT("its program called System.exit");
 
-  private static final Departure[] ALL = values();
-
   private final String text;
 
   Departure(String text) {
@@ -20,7 +18,8 @@ public enum Departure {
 
   /** The departure with a number that another rank has sent; {@link #CLOSED} if there is none. */
   static Departure of(int number) {
-    return number >= 0 && number < ALL.length ? ALL[number] : CLOSED;
+    Departure[] all = values();
+    return number >= 0 && number < all.length ? all[number] : CLOSED;
   }
 
   /** What ends this process, in a shutdown hook; {@link #CLOSED} if its last thread has ended. */

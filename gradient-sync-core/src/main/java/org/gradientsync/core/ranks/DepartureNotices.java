@@ -16,9 +16,7 @@ import org.gradientsync.core.backend.ShortText;
  * rest.
  */
 public final class DepartureNotices implements AutoCloseable {
-  /** The maximum size of a reason. Longer ones are truncated. */
-  private static final int REASON_BYTES = 496;
-
+  private static final int REASON_BYTES = 496; // longer ones are truncated
   private static final int ID = 0;
   private static final int RANK = 8; // that the notice is about
   private static final int KIND = 12;
@@ -35,8 +33,8 @@ public final class DepartureNotices implements AutoCloseable {
   private final JobLiveness job;
   private final int[] neighbours;
   private final boolean passesOn;
-  private final ByteBuffer[] own =
-      new ByteBuffer[2]; // by kind; made early, because there may be no memory left later
+  // By kind; made early, because there may be no memory left later.
+  private final ByteBuffer[] own = {HostBuffers.allocate(BYTES), HostBuffers.allocate(BYTES)};
   private final Mailbox mailbox;
   private final Notice[][] notices; // by kind and rank; each null until it comes
   private int passedOn;
@@ -49,8 +47,6 @@ public final class DepartureNotices implements AutoCloseable {
     neighbours = group.ranks().neighbours();
     passesOn = !group.ranks().areAllNeighbours();
     notices = new Notice[own.length][group.size()];
-    own[LEFT] = HostBuffers.allocate(BYTES);
-    own[FAILED] = HostBuffers.allocate(BYTES);
     mailbox = new Mailbox(group, Channel.DEPARTURE, BYTES);
     mailbox.open();
   }
@@ -60,16 +56,14 @@ public final class DepartureNotices implements AutoCloseable {
     for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
       boolean valid = next.getLong(ID) == group.key().id(); // not of an earlier owner
       if (valid && accept(next) && passesOn && passedOn++ < MAX_PASSED_ON) {
-        passOn(HostBuffers.allocate(BYTES).put(0, next, 0, BYTES), next.getInt(RANK));
+        ByteBuffer copy = HostBuffers.allocate(BYTES).put(0, next, 0, BYTES);
+        int about = next.getInt(RANK);
+        try {
+          send(copy, peer -> peer == about || isGone(peer));
+        } catch (GradientSyncException e) {
+          // other ranks pass it on, too
+        }
       }
-    }
-  }
-
-  private void passOn(ByteBuffer copy, int about) {
-    try {
-      send(copy, peer -> peer == about || isGone(peer));
-    } catch (GradientSyncException e) {
-      // other ranks pass it on, too
     }
   }
 
@@ -114,11 +108,9 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   /**
-   * A rank that ends this rank's wait for another one: it has failed, or it has left and is needed.
-   *
-   * @param meets whether the wait is for a rendezvous, in which ranks pass on what others ask for;
-   *     otherwise only those end it whose own notices may not come this far
-   * @return {@link RankMap#NO_RANK} if there is none
+   * A rank that ends this rank's wait for another one, or {@link RankMap#NO_RANK}: it has failed,
+   * or it has left and is needed. If the wait is not for a rendezvous, in which ranks pass on what
+   * others ask for, only those end it whose own notices may not come this far.
    */
   public synchronized int otherGone(boolean meets, IntPredicate needed) {
     read();

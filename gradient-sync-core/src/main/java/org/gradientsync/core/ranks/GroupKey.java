@@ -1,10 +1,8 @@
 package org.gradientsync.core.ranks;
 
 /**
- * Identifies a group on all of its ranks.
- *
- * @param context the tag range, which other groups may have used, and may use on other ranks
- * @param id random; tells it from earlier owners of the tag range
+ * Identifies a group on all of its ranks: by its tag range, which other groups may have used, and
+ * may use on other ranks, and by a random number.
  */
 public record GroupKey(int context, long id) {
   /** The group of all ranks of the job. */

@@ -22,7 +22,6 @@ public final class JobLiveness {
     world = notices;
   }
 
-  /** Whether a rank of the job is not known to have died. */
   public boolean isAlive(int worldRank) {
     return transport.isAlive(worldRank);
   }
@@ -47,7 +46,6 @@ public final class JobLiveness {
     leftBehind.add(worldRank);
   }
 
-  /** Whether the job has gone on without a rank. */
   boolean isLeftBehind(int worldRank) {
     return leftBehind.contains(worldRank);
   }

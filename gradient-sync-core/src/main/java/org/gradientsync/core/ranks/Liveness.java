@@ -62,12 +62,7 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return silent ? departures.departure(peer).text() : reason;
   }
 
-  /**
-   * The first rank that has left with a reason, and the reason.
-   *
-   * @return for example {@code rank 1 (host=node7, process=4711): java.lang.Error: boom}, or an
-   *     empty text
-   */
+  /** The first rank that has left with a reason, a colon, and the reason; or an empty text. */
   public String endedBy() {
     return ranks.all().stream()
         .filter(peer -> !departures.reason(peer).isEmpty())

@@ -1,7 +1,6 @@
 package org.gradientsync.core.ranks;
 
 import java.nio.ByteBuffer;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -38,9 +37,8 @@ public final class Mailbox implements AutoCloseable {
   }
 
   /**
-   * The next message that has arrived, valid until the next call; null if there is none.
-   *
-   * @throws GradientSyncException as long as none can be received: a job may go on after a loss
+   * The next message that has arrived, valid until the next call; null if there is none. Throws as
+   * long as none can be received: a job may go on after a loss.
    */
   public ByteBuffer next() {
     if (closed) {

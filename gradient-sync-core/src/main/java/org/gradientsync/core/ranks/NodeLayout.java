@@ -67,12 +67,8 @@ public record NodeLayout(
 
   /** Whether the ranks of each node follow one another, so that rank order is node order. */
   public boolean isContiguous() {
-    for (int peer = 1; peer < nodeByRank.length; peer++) {
-      if (nodeByRank[peer] < nodeByRank[peer - 1]) {
-        return false;
-      }
-    }
-    return true;
+    return IntStream.range(1, nodeByRank.length)
+        .allMatch(peer -> nodeByRank[peer] >= nodeByRank[peer - 1]);
   }
 
   public int fewest() {

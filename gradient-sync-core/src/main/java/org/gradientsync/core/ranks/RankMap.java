@@ -8,7 +8,6 @@ import org.gradientsync.spi.Transport;
 
 /** The ranks of a group, of which this is one: their world ranks, their nodes and their names. */
 public record RankMap(Transport transport, int[] worldRanks, int rank) {
-  /** Stands for no rank. */
   public static final int NO_RANK = -1;
 
   private static final int MAX_NEIGHBOURS = 16; // of every rank
@@ -49,7 +48,6 @@ public record RankMap(Transport transport, int[] worldRanks, int rank) {
     return size() <= MAX_NEIGHBOURS;
   }
 
-  /** All ranks in ascending order. */
   public List<Integer> all() {
     return IntStream.range(0, worldRanks.length).boxed().toList();
   }

@@ -14,9 +14,8 @@ public final class GatheredCalls {
   /** The maximum size of a sum. Above it, a node adds faster if each rank adds some elements. */
   public static final int MAX_SUM = 16 << 10;
 
-  /** Above this size, copying and adding on every rank takes longer than more messages. */
+  // Above this size, copying and adding on every rank takes longer than more messages.
   private static final int MAX_PAYLOAD = 8 << 10;
-
   private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
   private static final int MIN_MAX_PAYLOAD = 128; // so that a rank keeps little for each other one
   private static final int MIN_PAYLOAD = 64;
@@ -28,14 +27,10 @@ public final class GatheredCalls {
   private final ByteBuffer[] entries; // by slot and rank; each made at first use
   private final ByteBuffer[][] parts; // by local rank and slot; results are behind them
   private final Counter gathered;
-  private final int payload;
-  private final int nodeSize;
+  private final int payload; // the maximum size of what travels with each call
+  private final int nodeSize; // the number of ranks of the node that add to sums; 0 if none travel
 
-  /**
-   * @param memory {@link #bytes} zeros, the same for all ranks of the node
-   * @param payload the maximum size of what travels with each call
-   * @param nodeSize the number of ranks of the node that add to sums; 0 if no sums travel
-   */
+  /** Takes {@link #bytes} zeros, the same for all ranks of the node. */
   GatheredCalls(ByteBuffer memory, int ranks, int payload, int nodeSize) {
     this.memory = memory;
     this.payload = payload;
@@ -55,7 +50,7 @@ public final class GatheredCalls {
     return memory.slice(at, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** The maximum size of what travels with each call: 0 or a power of two. */
+  /** The maximum size of what travels with each call of so many ranks: 0 or a power of two. */
   public static int payloadBytes(int ranks) {
     int most = Math.min(MAX_PAYLOAD, Integer.highestOneBit(MAX_PAYLOAD_OF_ALL / ranks));
     return most < MIN_MAX_PAYLOAD ? 0 : most;
@@ -68,7 +63,6 @@ public final class GatheredCalls {
         : Math.max(MIN_PAYLOAD, Integer.highestOneBit(Math.max(1, payload - 1)) << 1);
   }
 
-  /** The size of the memory. */
   static int bytes(int ranks, int payload, int nodeSize) {
     int sums = nodeSize == 0 ? 0 : (nodeSize + 1) * MAX_SUM;
     return Counter.LINE + Rendezvous.SLOTS * (ranks * (CallRecord.BYTES + payload) + sums);
@@ -79,7 +73,6 @@ public final class GatheredCalls {
     return payload > 0 || nodeSize > 0;
   }
 
-  /** The maximum size of what travels with each call. */
   public int payloadBytes() {
     return payload;
   }
@@ -99,7 +92,6 @@ public final class GatheredCalls {
     return entry(peer, slot).slice(CallRecord.BYTES, payload).order(ByteOrder.nativeOrder());
   }
 
-  /** The number of ranks of this node that add to sums; 0 if no sums travel. */
   public int nodeSize() {
     return nodeSize;
   }
@@ -109,16 +101,11 @@ public final class GatheredCalls {
     return parts[localRank][slot];
   }
 
-  /** The memory for the result of a sum. */
   public ByteBuffer result(int slot) {
     return parts[nodeSize][slot];
   }
 
-  /**
-   * Publishes the entries of a call.
-   *
-   * @param same whether all calls are the same, so that those of other nodes are not written
-   */
+  /** Publishes the entries of a call. If all are the same, those of other nodes are not written. */
   void publish(long sequence, boolean same) {
     memory.put(SAME + Rendezvous.slot(sequence), (byte) (same ? 1 : 0));
     gathered.set(sequence);
@@ -129,7 +116,6 @@ public final class GatheredCalls {
     return memory.get(SAME + slot) != 0;
   }
 
-  /** Whether the entries of a call are there. */
   boolean isGathered(long sequence) {
     return gathered.get() >= sequence;
   }

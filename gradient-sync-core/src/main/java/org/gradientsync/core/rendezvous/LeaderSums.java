@@ -10,12 +10,7 @@ public interface LeaderSums extends Rendezvous.Payload {
   /** On a leader: adds the contributions of this node. All have been written. */
   void begin(int slot);
 
-  /**
-   * Writes the sums to send in a round.
-   *
-   * @param size of each in the message
-   * @return their number
-   */
+  /** Writes the sums to send in a round, each of the given size. Returns their number. */
   int give(int round, ByteBuffer out, int at, int size);
 
   /** Takes the sums that have come in a round, of the same size. */

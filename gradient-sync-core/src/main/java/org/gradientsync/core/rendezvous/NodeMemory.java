@@ -84,12 +84,10 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
     }
   }
 
-  /** The memory of a rank. */
   public ByteBuffer of(int rank) {
     return memory[rank];
   }
 
-  /** The owner of a rank's files. */
   public SharedFiles.Owner owner(int rank) {
     return owners[rank];
   }

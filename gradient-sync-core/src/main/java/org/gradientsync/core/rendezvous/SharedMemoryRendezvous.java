@@ -10,19 +10,17 @@ import org.gradientsync.spi.Message;
  * A rendezvous in memory that all ranks of a group have mapped. Each rank writes to its own rows
  * and reads the others', so a rendezvous costs a few loads and stores.
  *
- * <p>Each rank has a word with the call that it abandoned, and counters, each in a cache line of
- * its own: the call that it has reached, the call whose shard it has reduced, the call that it has
- * finished, and the chunks that it has published. These only grow, so they are never reset. One
- * more word says which rank it waits for in the middle of a call. A rank alternates between two
- * slots for what it asks for. It reaches call k + 2 only after all others have reached k + 1, and
- * so have read its slot of call k. The same holds for a small payload that travels with the call.
+ * <p>Each counter of a rank is in a cache line of its own, and only grows. One more word says which
+ * rank it waits for in the middle of a call. A rank alternates between two slots for what it asks
+ * for. It reaches call k + 2 only after all others have reached k + 1, and so have read its slot of
+ * call k. The same holds for a small payload that travels with the call.
  */
 public final class SharedMemoryRendezvous implements Rendezvous {
   static final int ARRIVED = 0; // the counter of the call that a rank has reached
   public static final int REDUCED = 1; // the counter of the call whose shard a rank has reduced
   public static final int DONE = 2; // the counter of the call that a rank has finished
-  private static final int ABANDONED = 3;
-  private static final int CHUNKS = 4;
+  private static final int ABANDONED = 3; // the counter of the call in which a rank has given up
+  private static final int CHUNKS = 4; // the counter of the chunks that a rank has published
   private static final int WAITS_FOR = 5;
   private static final int COUNTERS = 6;
   private static final int LINE = Counter.LINE;
@@ -41,7 +39,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private final ByteBuffer[][] calls;
   private final Counter[][] counters;
   private final ByteBuffer[][] payloads;
-  private Payload next; // for the next call, or null
+  private Payload next; // travels with the next call, or null
   private long current;
 
   /** Takes {@link #BYTES} zeros of each rank. */
@@ -74,12 +72,10 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     set(ARRIVED);
   }
 
-  /** Sets what travels with this rank's next call; null for nothing. */
   public void carry(Payload payload) {
     next = payload;
   }
 
-  /** The slot of the current call. */
   public int slot() {
     return Rendezvous.slot(current);
   }
@@ -123,12 +119,12 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   @Override
   public Message arrival(int peer) {
-    return counters[peer][ARRIVED].expect(current);
+    return flag(peer, ARRIVED);
   }
 
   @Override
   public Message sent(int peer) {
-    return counters[rank][ARRIVED].expect(current); // done as soon as it is written
+    return flag(rank, ARRIVED); // done as soon as it is written
   }
 
   @Override
