@@ -3,12 +3,7 @@ package org.gradientsync.core.diagnosis;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.Channel;
@@ -51,41 +46,34 @@ public final class DeadlockDetector implements AutoCloseable {
   private static final int AT_A_TIME = 100; // probes that are read for each rank
 
   private final Mailbox probes;
-  private final Function<GroupKey, WatchedGroup> groups;
+  private final Function<GroupKey, LongWait> waits; // of open groups, by key; null for others
   private final CallerThreads callers;
   private final JobLiveness liveness;
   private final int rank;
   private final int ranks;
-  private final Set<LongWait> waits = new LinkedHashSet<>();
   private final List<Probe> asked = new ArrayList<>();
   private Probe kept; // to be forwarded when the rank that is waited for has read the last, or null
-  private final Map<GroupKey, Probe> found = new HashMap<>();
-  private final Set<GroupKey> sent = new HashSet<>(); // whose ranks were told of a cycle
   private final BitSet unread = new BitSet();
   private long lastId;
   private boolean closed;
 
-  /** Finds the open groups of this rank by their keys; null if there is none. */
   public DeadlockDetector(
       GroupTransport job,
-      Function<GroupKey, WatchedGroup> groups,
+      Function<GroupKey, LongWait> waits,
       CallerThreads callers,
       JobLiveness liveness) {
     this.probes = new Mailbox(job, Channel.PROBE, Probe.BYTES);
-    this.groups = groups;
+    this.waits = waits;
     this.callers = callers;
     this.liveness = liveness;
     this.rank = job.rank();
     this.ranks = job.size();
   }
 
-  public synchronized void leave(LongWait pending) {
-    waits.remove(pending);
-  }
-
-  public synchronized void forget(GroupKey key) {
-    found.remove(key);
-    sent.remove(key);
+  synchronized void leave(LongWait ended) {
+    ended.id = 0;
+    ended.probedAt = 0;
+    ended.suspected = null;
   }
 
   /**
@@ -97,7 +85,6 @@ public final class DeadlockDetector implements AutoCloseable {
       return null;
     }
     pending.id = pending.id == 0 ? ++lastId : pending.id;
-    waits.add(pending);
     readProbes();
     if (kept != null) {
       asked.add(kept);
@@ -114,7 +101,9 @@ public final class DeadlockDetector implements AutoCloseable {
       pending.probedAt = now;
       ask(new Probe(Probe.Kind.ASK, pending.group.key()), pending);
     }
-    return found.remove(pending.group.key());
+    Probe cycle = pending.found;
+    pending.found = null;
+    return cycle;
   }
 
   private void readProbes() {
@@ -146,35 +135,34 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void found(Probe probe) {
-    WatchedGroup group = groups.apply(probe.group);
-    if (group == null) {
+    LongWait wait = waits.apply(probe.group);
+    if (wait == null) {
       return;
     }
-    found.put(probe.group, probe);
+    wait.found = probe;
     int own = probe.indexOf(rank);
     boolean isOnlyOne = // of the group that the rank which found the cycle knows
         own > 0
             && probe.waits.get(own).group().equals(probe.group)
             && !probe.waits.get(0).group().equals(probe.group);
-    if (isOnlyOne || !group.ranks().areAllNeighbours()) {
-      sendToGroup(group, probe);
+    if (isOnlyOne || !wait.group.ranks().areAllNeighbours()) {
+      sendToGroup(wait, probe);
     }
   }
 
   /** Whether another thread waits in the call that a probe is about. */
   private boolean isForAnother(Probe probe, LongWait pending) {
-    GroupKey key = probe.last().group();
-    return !key.equals(pending.group.key())
-        && waits.stream().anyMatch(other -> other.group.key().equals(key));
+    LongWait other = waits.apply(probe.last().group());
+    return other != pending && other != null && other.id != 0;
   }
 
   /** Handles a probe for this rank, which waits. */
   private void forward(Probe probe, LongWait pending) {
     Probe.Wait last = probe.last();
-    WatchedGroup group = groups.apply(last.group());
-    if (group == null
-        || group != pending.group && !callers.isSingle()
-        || group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
+    LongWait here = waits.apply(last.group());
+    if (here == null
+        || here != pending && !callers.isSingle()
+        || here.group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
         || !pending.isWaiting()) {
       return;
     }
@@ -213,8 +201,8 @@ public final class DeadlockDetector implements AutoCloseable {
     if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts().lateNanos()) {
       return; // another thread may still make one of the calls
     }
-    found.put(pending.group.key(), cycle);
-    sendToGroup(pending.group, cycle);
+    pending.found = cycle;
+    sendToGroup(pending, cycle);
     for (Probe.Wait wait : cycle.waits) {
       if (!wait.group().equals(pending.group.key())) {
         send(new Probe(Probe.Kind.FOUND, wait.group(), cycle, 0), wait.waiting());
@@ -223,8 +211,10 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
-  private void sendToGroup(WatchedGroup group, Probe cycle) {
-    if (sent.add(group.key())) {
+  private void sendToGroup(LongWait wait, Probe cycle) {
+    WatchedGroup group = wait.group;
+    if (!wait.told) {
+      wait.told = true;
       Probe notice = new Probe(Probe.Kind.FOUND, group.key(), cycle, 0);
       for (int peer : group.ranks().neighbours()) {
         if (!group.liveness().isUnreachable(peer)) {

@@ -32,6 +32,8 @@ public final class LongWait {
   long probedAt; // by the clock
   Probe suspected; // or null
   long suspectedAt;
+  Probe found; // a cycle that the group's ranks are told of; or null
+  boolean told; // the group's ranks of the first one
 
   public LongWait(WatchedGroup group, DeadlockDetector detector) {
     this.group = group;
@@ -54,9 +56,6 @@ public final class LongWait {
     peer = RankMap.NO_RANK;
     if (id != 0) {
       detector.leave(this);
-      id = 0;
-      probedAt = 0;
-      suspected = null;
     }
   }
 

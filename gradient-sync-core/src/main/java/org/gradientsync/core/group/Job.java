@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Set;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
-import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -128,11 +128,11 @@ public final class Job {
     return List.copyOf(open);
   }
 
-  private WatchedGroup find(GroupKey key) {
+  private LongWait find(GroupKey key) {
     return open().stream()
-        .map(ProcessGroup::watched)
-        .filter(group -> group.key().equals(key))
+        .filter(group -> group.watched().key().equals(key))
         .findFirst()
+        .map(group -> group.longWait)
         .orElse(null);
   }
 

@@ -48,6 +48,7 @@ public final class ProcessGroup implements RankGroup {
   private final Job job;
   private final WatchedGroup watched;
   private final DepartureNotices departures;
+  final LongWait longWait;
   private final RankReport report;
   private final Optional<Reports> reports;
   private final GroupState state;
@@ -64,7 +65,7 @@ public final class ProcessGroup implements RankGroup {
     Calls calls = new Calls(job.callerThreads, messages.size());
     Arrivals arrivals = new Arrivals(messages, calls, liveness);
     watched = new WatchedGroup(messages, liveness, calls, arrivals);
-    LongWait longWait = new LongWait(watched, job.deadlockDetector);
+    longWait = new LongWait(watched, job.deadlockDetector);
     report = new RankReport(watched, longWait::state);
     report.add(() -> job.linesOfOthers(this));
     reports =
@@ -372,7 +373,6 @@ public final class ProcessGroup implements RankGroup {
         watched.arrivals(),
         messageMatcher,
         () -> job.closed(this, !state.isBroken()),
-        () -> job.deadlockDetector.forget(watched.key()),
         isWorld() ? job.deadlockDetector : null,
         isWorld() ? transport() : null);
   }
