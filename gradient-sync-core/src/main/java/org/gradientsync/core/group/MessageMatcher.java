@@ -41,11 +41,6 @@ final class MessageMatcher implements AutoCloseable {
   private record Link(
       int peer, boolean sends, ByteBuffer own, ByteBuffer other, Message send, Message receive)
       implements AutoCloseable {
-    void start() {
-      receive.start();
-      send.start();
-    }
-
     boolean matches() {
       return CallRecord.samePair(own, other) && CallRecord.sameName(own, other, CallRecord.INPUT);
     }
@@ -108,7 +103,8 @@ final class MessageMatcher implements AutoCloseable {
     }
     arrivals.nextRound();
     for (int i = 0; i < links.size(); i++) {
-      links.get(i).start();
+      links.get(i).receive.start();
+      links.get(i).send.start();
     }
     for (int i = 0; i < links.size(); i++) {
       Link link = links.get(i);

@@ -233,7 +233,11 @@ final class Wait {
    * node, which cannot see deaths here, one that it may be waiting for itself.
    */
   private void lookForDead(long waited) {
-    int dead = deadWhileWaitingFor(current.peer(), waited);
+    int dead = current.peer();
+    if (group.liveness().isAlive(dead)) {
+      boolean isDirect = group.ranks().isNear(dead) || group.arrivals().isPair();
+      dead = isDirect || waited < INDIRECT_NANOS ? NO_RANK : group.liveness().diedSilently();
+    }
     if (dead != NO_RANK && !isOver()) {
       throw state.broken(
           "%s %s, lastFinished=%s, waited=%s"
@@ -244,13 +248,5 @@ final class Wait {
                   Amounts.time(waited)),
           null);
     }
-  }
-
-  private int deadWhileWaitingFor(int peer, long waited) {
-    if (!group.liveness().isAlive(peer)) {
-      return peer;
-    }
-    boolean isDirect = group.ranks().isNear(peer) || group.arrivals().isPair();
-    return isDirect || waited < INDIRECT_NANOS ? NO_RANK : group.liveness().diedSilently();
   }
 }
