@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
+import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord;
@@ -24,12 +25,14 @@ public final class CallMatcher {
   private final WatchedGroup group;
   private final GroupState state;
   private final Wait wait;
+  private final Condition complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
 
   CallMatcher(WatchedGroup group, GroupState state, Wait wait) {
     this.group = group;
     this.state = state;
     this.wait = wait;
+    complete = () -> group.arrivals().rendezvous().isComplete();
   }
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
@@ -38,7 +41,6 @@ public final class CallMatcher {
     meet(group.calls().record(origin, call), (AbstractDeviceBuffer) call.in());
   }
 
-  /** As above, for a call on host memory. */
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
     begin();
     meet(group.calls().record(origin, kind, element, count, root), null);
@@ -102,11 +104,11 @@ public final class CallMatcher {
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = next(-1); peer < group.size() && !isComplete(rendezvous, peer); ) {
+    for (int peer = next(-1); peer < group.size() && !state.test(complete, peer); ) {
       wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
       peer = next(peer);
     }
-    for (int peer = next(-1); peer < group.size() && !isComplete(rendezvous, peer); ) {
+    for (int peer = next(-1); peer < group.size() && !state.test(complete, peer); ) {
       wait.await(rendezvous.sent(peer), peer);
       peer = next(peer);
     }
@@ -114,15 +116,6 @@ public final class CallMatcher {
 
   private int next(int peer) {
     return peer + 1 == group.rank() ? peer + 2 : peer + 1;
-  }
-
-  /** Whether nobody has to be waited for. If a message fails here, the given rank is lost. */
-  private boolean isComplete(Rendezvous rendezvous, int peer) {
-    try {
-      return rendezvous.isComplete();
-    } catch (RuntimeException e) {
-      throw state.failed(peer, e);
-    }
   }
 
   /** Runs the part of a call after the rendezvous; what it throws breaks the group. */

@@ -81,15 +81,13 @@ final class GroupState {
   boolean test(Message message, int peer) {
     try {
       return message.test();
+    } catch (RankLostException e) {
+      throw broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
+    } catch (GradientSyncException e) {
+      throw broken(e.getMessage(), e);
     } catch (RuntimeException e) { // of any transport
-      throw failed(peer, e);
+      throw broken(e.toString(), e);
     }
-  }
-
-  RankLostException failed(int peer, RuntimeException e) {
-    return e instanceof RankLostException
-        ? broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause())
-        : broken(e instanceof GradientSyncException ? e.getMessage() : e.toString(), e);
   }
 
   /** What a call throws if it has failed in the middle, by an exception of any kind. */

@@ -6,6 +6,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
 import org.gradientsync.core.backend.Amounts;
+import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
@@ -55,6 +56,7 @@ final class Wait {
   private final long longNanos;
   private final long otherGraceNanos;
   final List<Runnable> checks = new CopyOnWriteArrayList<>(); // which throw
+  private final Condition hasLeft; // the awaited rank, or has given up
   private final IntPredicate hasNotFinished; // this rank's current collective
   private final IntPredicate missing; // in the current rendezvous
   volatile Timeouts timeouts;
@@ -86,6 +88,10 @@ final class Wait {
     // Ranks that share a processor pass on late what others have done before they left.
     otherGraceNanos = Math.max(OTHER_GRACE_NANOS, LONG_WAITS * longNanos);
     departures = group.liveness().departures();
+    hasLeft =
+        () ->
+            group.arrivals().rendezvous().abandoned(current.peer())
+                || departures.hasLeftOrFailed(current.peer());
     hasNotFinished = peer -> !departures.hasFinished(peer, group.calls().met());
     missing = peer -> !group.arrivals().hasArrived(peer);
   }
@@ -181,7 +187,7 @@ final class Wait {
    */
   private void lookForDeparted(long waited) {
     int peer = current.peer();
-    left = left || hasLeft(peer);
+    left = left || state.test(hasLeft, peer);
     WaitPhase phase = current.phase();
     boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
     boolean finished = left && isCollective && !hasNotFinished.test(peer);
@@ -199,14 +205,6 @@ final class Wait {
     if (gone != NO_RANK && waited - goneSince > grace && !isOver()) {
       lookForDeadlock();
       throw state.lost(gone, null);
-    }
-  }
-
-  private boolean hasLeft(int peer) {
-    try {
-      return group.arrivals().rendezvous().abandoned(peer) || departures.hasLeftOrFailed(peer);
-    } catch (RuntimeException e) { // of any transport
-      throw state.failed(peer, e);
     }
   }
 
@@ -239,14 +237,9 @@ final class Wait {
       dead = isDirect || waited < INDIRECT_NANOS ? NO_RANK : group.liveness().diedSilently();
     }
     if (dead != NO_RANK && !isOver()) {
-      throw state.broken(
-          "%s %s, lastFinished=%s, waited=%s"
-              .formatted(
-                  group.ranks().name(dead),
-                  group.liveness().fate(dead),
-                  group.calls().lastFinished(),
-                  Amounts.time(waited)),
-          null);
+      String fate = group.ranks().name(dead) + " " + group.liveness().fate(dead);
+      String finished = ", lastFinished=" + group.calls().lastFinished();
+      throw state.broken(fate + finished + ", waited=" + Amounts.time(waited), null);
     }
   }
 }
