@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.host.SharedFiles;
 
@@ -20,7 +20,6 @@ import org.gradientsync.core.host.SharedFiles;
  * @param memory of each rank, in native byte order
  */
 public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuffer[] memory) {
-  /** As below, with the same size for each rank. */
   public static NodeMemory share(Communicator communicator, int bytes) {
     return share(communicator, rank -> bytes, new SharedFiles());
   }
@@ -34,20 +33,19 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
       Communicator communicator, IntUnaryOperator bytes, SharedFiles files) {
     int size = communicator.size();
     ByteBuffer[] memory = new ByteBuffer[size];
-    String failure = "another rank failed";
+    String failure = "";
     long id = -1;
     try {
       SharedFiles.Writable own = files.createWritable(bytes.applyAsInt(communicator.rank()));
       memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
-      failure = e.toString();
+      failure = "shared memory cannot be made: " + e;
     }
     SharedFiles.Owner owner = files.owner();
     long[] announced = {owner.namespace(), owner.process(), owner.secret(), id};
     LongBuffer found = LongBuffer.allocate(announced.length * size);
     communicator.allGather(LongBuffer.wrap(announced), found);
-    long[] mapped = {id < 0 ? 0 : 1};
     SharedFiles.Owner[] owners = new SharedFiles.Owner[size];
     for (int peer = 0; peer < size; peer++) {
       int at = announced.length * peer;
@@ -57,16 +55,14 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
         try {
           memory[peer] = SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
         } catch (UncheckedIOException e) {
-          failure = e.toString();
-          mapped[0] = 0;
+          failure = "shared memory cannot be mapped: " + e;
         }
       }
     }
-    communicator.allReduce(LongBuffer.wrap(mapped), ReduceOp.MIN);
-    files.release(id);
-    if (mapped[0] == 0) {
-      throw new UnavailableException(
-          "shared memory cannot be mapped, rank=" + communicator.rank() + ": " + failure);
+    try {
+      Agreement.requireAll(communicator, failure);
+    } finally {
+      files.release(id);
     }
     return new NodeMemory(files, owners, memory);
   }
