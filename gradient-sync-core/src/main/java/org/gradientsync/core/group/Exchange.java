@@ -3,6 +3,7 @@ package org.gradientsync.core.group;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -16,6 +17,7 @@ import org.gradientsync.spi.Message;
  */
 public final class Exchange {
   private static final int PIECE = 1 << 17; // elements of one message
+  private static final Condition NOTHING = () -> true;
 
   /**
    * Elements of a buffer to send to a rank, or to receive from it; no message if there are none.
@@ -92,36 +94,28 @@ public final class Exchange {
       Part in = receive.piece((int) done);
       try (Message receiver = receiver(in, channel);
           Message sender = sender(out, channel)) {
-        if (receiver != null) {
-          receiver.start();
-        }
-        if (sender != null) {
-          sender.start();
-        }
-        if (receiver != null) {
-          wait.await(receiver, in.peer);
+        receiver.start();
+        sender.start();
+        wait.await(receiver, in.peer);
+        if (in.count > 0) {
           HostBuffers.copy(in.element().view(incoming), 0, in.data, in.from, in.count);
         }
-        if (sender != null) {
-          wait.await(sender, out.peer);
-        }
+        wait.await(sender, out.peer);
       }
     }
   }
 
-  /** Null if there are no elements. */
   private Message receiver(Part part, int channel) {
     if (part.count == 0) {
-      return null;
+      return NOTHING;
     }
     incoming = atLeast(incoming, part.bytes());
     return group.receiver(part(incoming, part.bytes()), part.peer, channel);
   }
 
-  /** Null if there are no elements. */
   private Message sender(Part part, int channel) {
     if (part.count == 0) {
-      return null;
+      return NOTHING;
     }
     outgoing = atLeast(outgoing, part.bytes());
     HostBuffers.copy(part.data, part.from, part.element().view(outgoing), 0, part.count);
