@@ -40,7 +40,6 @@ public final class RankReport {
     this.waiting = waiting;
   }
 
-  /** Adds lines about the state of the device, or of anything else. */
   public void add(Supplier<List<String>> state) {
     states.add(state);
   }
@@ -69,18 +68,14 @@ public final class RankReport {
   public List<String> lines() {
     String waits = waiting.get();
     List<String> lines = new ArrayList<>();
+    String now = waits.isEmpty() ? "waits for nobody" : waits;
     String heading =
         "communicator %s, rank %s of %s: %s"
-            .formatted(
-                group.key().context(),
-                group.rank(),
-                group.size(),
-                waits.isEmpty() ? "waits for nobody" : waits);
+            .formatted(group.key().context(), group.rank(), group.size(), now);
     section(lines, heading, group.calls().lines());
     return lines;
   }
 
-  /** The first line, which summarizes the report. */
   private String summary(String why) {
     Calls calls = group.calls();
     String waits = waiting.get();
@@ -158,13 +153,9 @@ public final class RankReport {
       }
     }
     Runtime runtime = Runtime.getRuntime();
-    lines.add(
-        String.format(
-            Locale.ROOT,
-            "processors=%d, heap=%d MiB of %d MiB",
-            runtime.availableProcessors(),
-            runtime.totalMemory() - runtime.freeMemory() >> 20,
-            runtime.maxMemory() >> 20));
+    long used = runtime.totalMemory() - runtime.freeMemory() >> 20;
+    String heap = ", heap=" + used + " MiB of " + (runtime.maxMemory() >> 20) + " MiB";
+    lines.add("processors=" + runtime.availableProcessors() + heap);
     return lines;
   }
 

@@ -90,11 +90,8 @@ public final class Reports {
     }
     String none = "none, because no folder can be created for them: " + folder.trouble();
     lines.add("reports: " + (where != null ? where : none));
-    log.error(
-        "{}; what each of {} ranks was doing:\n  {}",
-        text,
-        group.size(),
-        String.join("\n  ", lines));
+    String all = String.join("\n  ", lines);
+    log.error("{}; what each of {} ranks was doing:\n  {}", text, group.size(), all);
   }
 
   /** The first line of a rank's report, or null if it has none. */

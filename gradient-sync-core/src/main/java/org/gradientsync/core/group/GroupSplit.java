@@ -80,23 +80,18 @@ record GroupSplit(
     for (int peer = 0; peer < open.length; peer++) {
       holder = open[peer] > open[holder] ? peer : holder;
     }
+    String name = group.ranks().name(holder);
     return new GradientSyncException(
         "too many communicators are open: rank=%s, open here=%s, most=%s on %s, limit=%s for all ranks together; close some where they are open"
-            .formatted(
-                group.rank(),
-                open[group.rank()],
-                open[holder],
-                group.ranks().name(holder),
-                Job.MAX_GROUPS));
+            .formatted(group.rank(), open[group.rank()], open[holder], name, Job.MAX_GROUPS));
   }
 
   private GroupTransport part(long[] all, int color, int context) {
+    // By key; the sort is stable, so ranks with the same key keep their order.
     int[] peers =
         group.ranks().all().stream()
             .filter(peer -> all[peer * WORDS + COLOR] == color)
-            .sorted(
-                Comparator.comparingLong(
-                    peer -> all[peer * WORDS + KEY])) // others keep their order
+            .sorted(Comparator.comparingLong(peer -> all[peer * WORDS + KEY]))
             .mapToInt(Integer::intValue)
             .toArray();
     GroupKey newKey = new GroupKey(context, all[peers[0] * WORDS + NUMBER]);

@@ -90,12 +90,7 @@ final class Survivors {
     return messages.rank();
   }
 
-  /**
-   * Agrees on the ranks that are left of a group. The peers of the new one have the numbers of the
-   * first group.
-   *
-   * @throws RankLostException if the others have gone on without this rank, or too few have come
-   */
+  /** Agrees on the ranks that are left of a group. See {@link ProcessGroup#survivors}. */
   GroupTransport agree(WatchedGroup newGroup, GroupState newState, Timeouts newTimeouts) {
     group = newGroup;
     state = newState;
@@ -165,8 +160,6 @@ final class Survivors {
             + rank());
   }
 
-  // The leader.
-
   private GroupTransport lead() {
     BitSet joined = new BitSet();
     int context = NONE;
@@ -230,14 +223,13 @@ final class Survivors {
           continue; // another rank has just said so: it does not say who else is
         }
         Letter letter = lettersOf(peer).poll();
-        if (letter == null) {
-          continue;
-        }
-        addGone(letter);
-        if (letter.type == type && (type == JOIN || letter.ballot == number)) {
-          answered.set(peer);
-        } else if (letter.type == REFUSE && letter.ballot == number) {
-          return false;
+        if (letter != null) {
+          addGone(letter);
+          if (letter.type == type && (type == JOIN || letter.ballot == number)) {
+            answered.set(peer);
+          } else if (letter.type == REFUSE && letter.ballot == number) {
+            return false;
+          }
         }
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
@@ -252,17 +244,12 @@ final class Survivors {
     List<Integer> silent = gone.stream().filter(this::mayLive).boxed().toList();
     int more = members.cardinality() - silent.size();
     if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
+      String came = ranks().names(members.stream().boxed().toList());
       throw new RankLostException(
           "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with more than half of the ranks goes on, of two halves that with the lowest rank"
-              .formatted(
-                  ranks().names(silent),
-                  ranks().names(members.stream().boxed().toList()),
-                  rank(),
-                  Amounts.time(time.look())));
+              .formatted(ranks().names(silent), came, rank(), Amounts.time(time.look())));
     }
   }
-
-  // The others.
 
   private GroupTransport follow(int leader) {
     long since = time.look();
@@ -301,8 +288,6 @@ final class Survivors {
       pause();
     }
   }
-
-  // Both.
 
   private GroupTransport part(int context, long id) {
     return messages.part(new GroupKey(context, id), members().stream().toArray());

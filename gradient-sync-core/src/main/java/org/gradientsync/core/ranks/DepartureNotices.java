@@ -74,12 +74,10 @@ public final class DepartureNotices implements AutoCloseable {
     if (peer < 0 || peer >= known.length || known[peer] != null) {
       return false;
     }
-    known[peer] =
-        new Notice(
-            Departure.of(message.getInt(DEPARTURE)),
-            message.getInt(BY_ITSELF) != 0,
-            message.getLong(CALL),
-            ShortText.get(message, REASON, REASON_BYTES));
+    Departure departure = Departure.of(message.getInt(DEPARTURE));
+    boolean byItself = message.getInt(BY_ITSELF) != 0;
+    String reason = ShortText.get(message, REASON, REASON_BYTES);
+    known[peer] = new Notice(departure, byItself, message.getLong(CALL), reason);
     return true;
   }
 
