@@ -156,7 +156,6 @@ public final class DeadlockDetector implements AutoCloseable {
     return other != pending && other != null && other.id != 0;
   }
 
-  /** Handles a probe for this rank, which waits. */
   private void forward(Probe probe, LongWait pending) {
     Probe.Wait last = probe.last();
     LongWait here = waits.apply(last.group());

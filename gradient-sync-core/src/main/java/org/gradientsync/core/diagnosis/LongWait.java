@@ -103,12 +103,10 @@ public final class LongWait {
     }
   }
 
-  /** The world rank that is waited for. */
   int awaited() {
     return group.ranks().worldRank(peer);
   }
 
-  /** This wait, to be sent to other ranks. */
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
     call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);

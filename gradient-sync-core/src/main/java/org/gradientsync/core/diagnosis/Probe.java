@@ -160,12 +160,10 @@ public final class Probe {
     return skippedSum + waits.stream().mapToLong(Wait::hash).sum();
   }
 
-  /** The index of a rank's wait, or -1. */
   int indexOf(int rank) {
     return waits.stream().map(Wait::waiting).toList().indexOf(rank);
   }
 
-  /** Whether all waits are in one communicator. */
   boolean isOfOneGroup() {
     return !mixed && waits.stream().map(Wait::group).distinct().count() == 1;
   }

@@ -37,7 +37,6 @@ public final class Watch {
     final ConcurrentMap<Integer, String> lines = new ConcurrentHashMap<>();
   }
 
-  /** Lets a rank write a report when another one requests it. */
   public static synchronized void add(Reports reports) {
     reports.here = GROUPS.computeIfAbsent(reports.group.key(), key -> new Here());
     reports.here.ranks.add(reports);

@@ -222,13 +222,11 @@ public final class ProcessGroup implements RankGroup {
     run(Origin.SYNC, call, body);
   }
 
-  /** As above, for calls of other origins. */
   public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
     meet(origin, call);
     matcher.run(call, body);
   }
 
-  /** As above, for a call on host memory. */
   public synchronized void run(
       Origin origin, Kind kind, int element, long count, int root, Runnable body) {
     matcher.meet(origin, kind, element, count, root);
@@ -288,7 +286,6 @@ public final class ProcessGroup implements RankGroup {
     return state.timedOut(message);
   }
 
-  /** The lines about this group in the report of another one. */
   public List<String> lines() {
     return report.lines();
   }

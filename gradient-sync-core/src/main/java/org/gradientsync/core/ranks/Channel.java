@@ -25,7 +25,6 @@ public final class Channel {
 
   private Channel() {}
 
-  /** The channel for data with a user's tag. */
   public static int sending(int userTag) {
     return USER + 2 * userTag;
   }

@@ -5,7 +5,6 @@ package org.gradientsync.core.ranks;
  * may use on other ranks, and by a random number.
  */
 public record GroupKey(int context, long id) {
-  /** The group of all ranks of the job. */
   public static final GroupKey WORLD = new GroupKey(0, 0);
 
   public boolean isWorld() {

@@ -8,7 +8,6 @@ import org.gradientsync.GradientSyncException;
  * left. Any thread may call this; it takes no group's lock.
  */
 public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departures) {
-  /** Whether a rank is not known to have died. */
   public boolean isAlive(int peer) {
     return job.isAlive(ranks.worldRank(peer));
   }

@@ -38,7 +38,6 @@ public record NodeLayout(
     return nodeByRank.length;
   }
 
-  /** The number of nodes, 1 or more. */
   public int nodes() {
     return ranksByNode.size();
   }
@@ -51,7 +50,6 @@ public record NodeLayout(
     return nodeByRank[peer];
   }
 
-  /** The ranks of a node in ascending order. */
   public List<Integer> ranksOf(int node) {
     return ranksByNode.get(node);
   }
@@ -60,7 +58,6 @@ public record NodeLayout(
     return localRank(rank);
   }
 
-  /** The number of a rank on its node. */
   public int localRank(int peer) {
     return localRanks[peer];
   }

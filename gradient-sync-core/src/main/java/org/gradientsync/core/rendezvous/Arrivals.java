@@ -85,7 +85,6 @@ public final class Arrivals implements AutoCloseable {
     round++;
   }
 
-  /** Ends the rounds of the exchange. */
   public void endRounds() {
     round = 0;
     count(destinations, sent);
@@ -109,7 +108,6 @@ public final class Arrivals implements AutoCloseable {
     return rounds(peer, sends) - (isCurrent ? 0 : round);
   }
 
-  /** Whether the last call is an exchange. */
   public boolean isPair() {
     return pair;
   }

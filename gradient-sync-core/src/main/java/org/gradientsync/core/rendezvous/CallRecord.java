@@ -251,7 +251,6 @@ public final class CallRecord {
     return call.getLong(ENQUEUED);
   }
 
-  /** Whether a sender's call and a receiver's match. */
   public static boolean samePair(ByteBuffer a, ByteBuffer b) {
     return a.getLong(COUNT) == b.getLong(COUNT) && a.getInt(ELEMENT) == b.getInt(ELEMENT);
   }

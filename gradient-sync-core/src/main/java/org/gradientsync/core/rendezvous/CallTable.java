@@ -38,9 +38,9 @@ public final class CallTable {
   /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
   public static String adviceAfterClose(Calls calls) {
     boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
-    boolean allowsThem =
-        calls.lines().stream().anyMatch(call -> UNEVEN_BUCKET.matcher(call).find());
-    return isLater || allowsThem ? "" : "; " + UNEVEN_STEPS;
+    return isLater || calls.lines().stream().anyMatch(UNEVEN_BUCKET.asPredicate())
+        ? ""
+        : "; " + UNEVEN_STEPS;
   }
 
   /** The calls of all ranks after a mismatch, which may be that of their counts on devices. */

@@ -148,7 +148,6 @@ public final class Calls implements DeviceCalls {
     }
   }
 
-  /** Whether a call has begun and not finished. */
   public boolean isRunning() {
     return recorded > 0 && ended.get(last(0)) == 0;
   }
@@ -178,7 +177,6 @@ public final class Calls implements DeviceCalls {
     return recorded == 0;
   }
 
-  /** The thread that makes the calls, or null. */
   public Thread caller() {
     return caller.get();
   }

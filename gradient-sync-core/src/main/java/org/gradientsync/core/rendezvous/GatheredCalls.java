@@ -68,7 +68,6 @@ public final class GatheredCalls {
     return Counter.LINE + Rendezvous.SLOTS * (ranks * (CallRecord.BYTES + payload) + sums);
   }
 
-  /** Whether anything may travel with calls. */
   public boolean carries() {
     return payload > 0 || nodeSize > 0;
   }
@@ -87,7 +86,6 @@ public final class GatheredCalls {
     return entries[index];
   }
 
-  /** The memory for what travels with a rank's call. */
   public ByteBuffer payload(int peer, int slot) {
     return entry(peer, slot).slice(CallRecord.BYTES, payload).order(ByteOrder.nativeOrder());
   }

@@ -24,13 +24,11 @@ public record LeaderRounds(int nodes, int node) {
     return Integer.bitCount(nodes) == 1;
   }
 
-  /** The node to whose leader this one sends. */
   public int destination(int round) {
     int distance = distance(round);
     return isPaired() ? node ^ distance : (node + nodes - distance) % nodes;
   }
 
-  /** The node from whose leader this one receives. */
   public int source(int round) {
     return isPaired() ? node ^ distance(round) : (node + distance(round)) % nodes;
   }
@@ -40,7 +38,6 @@ public record LeaderRounds(int nodes, int node) {
     return isPaired() ? node & -distance(round) : node;
   }
 
-  /** The number of nodes whose calls are in a message. */
   public int blocks(int round) {
     return Math.min(distance(round), nodes - distance(round));
   }

@@ -97,7 +97,6 @@ public final class MessageRendezvous implements Rendezvous {
     return new MessageRendezvous(group, layout, memory, notices, carries, false);
   }
 
-  /** The size of a rank's part of its node's memory. */
   public static int bytes(int localRank, int nodeSize, int ranks, boolean carries, boolean sums) {
     int payload = carries ? GatheredCalls.payloadBytes(ranks) : 0;
     int table = GatheredCalls.bytes(ranks, payload, sums ? nodeSize : 0);

@@ -8,7 +8,6 @@ public interface Rendezvous extends AutoCloseable {
   /** The number of slots between which the calls alternate. */
   int SLOTS = 2;
 
-  /** The slot of a call. */
   static int slot(long sequence) {
     return (int) (sequence & 1);
   }

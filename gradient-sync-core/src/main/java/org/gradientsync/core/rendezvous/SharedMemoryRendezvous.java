@@ -31,7 +31,6 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
   public static final int PAYLOAD_BYTES = 4096;
 
-  /** The size of a rank's part of the memory. */
   public static final int BYTES = PAYLOADS + SLOTS * PAYLOAD_BYTES;
 
   private final int rank;

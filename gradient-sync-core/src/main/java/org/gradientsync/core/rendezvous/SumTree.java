@@ -107,12 +107,10 @@ public final class SumTree {
     return count;
   }
 
-  /** The slots of the sums that are sent in a round. */
   public int[] given(int round) {
     return given[round];
   }
 
-  /** The slots of the sums that are received in a round. */
   public int[] taken(int round) {
     return taken[round];
   }
