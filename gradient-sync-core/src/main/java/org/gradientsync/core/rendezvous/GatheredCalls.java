@@ -25,7 +25,6 @@ public final class GatheredCalls {
   private final ByteBuffer memory;
   private final int ranks;
   private final ByteBuffer[] entries; // by slot and rank; each made at first use
-  private final ByteBuffer[][] parts; // by local rank and slot; results are behind them
   private final Counter gathered;
   private final int payload; // the maximum size of what travels with each call
   private final int nodeSize; // the number of ranks of the node that add to sums; 0 if none travel
@@ -38,12 +37,6 @@ public final class GatheredCalls {
     gathered = new Counter(memory, 0);
     this.ranks = ranks;
     entries = new ByteBuffer[Rendezvous.SLOTS * ranks];
-    int count = nodeSize == 0 ? 0 : nodeSize + 1;
-    parts = new ByteBuffer[count][Rendezvous.SLOTS];
-    for (int i = 0; i < count * Rendezvous.SLOTS; i++) {
-      int at = bytes(ranks, payload, 0) + i * MAX_SUM;
-      parts[i / Rendezvous.SLOTS][i % Rendezvous.SLOTS] = slice(at, MAX_SUM);
-    }
   }
 
   private ByteBuffer slice(int at, int bytes) {
@@ -96,11 +89,12 @@ public final class GatheredCalls {
 
   /** The memory for what a rank of this node adds to a sum. */
   public ByteBuffer part(int localRank, int slot) {
-    return parts[localRank][slot];
+    int index = localRank * Rendezvous.SLOTS + slot;
+    return slice(bytes(ranks, payload, 0) + index * MAX_SUM, MAX_SUM);
   }
 
   public ByteBuffer result(int slot) {
-    return parts[nodeSize][slot];
+    return part(nodeSize, slot);
   }
 
   /** Publishes the entries of a call. If all are the same, those of other nodes are not written. */

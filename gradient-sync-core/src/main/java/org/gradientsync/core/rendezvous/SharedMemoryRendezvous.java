@@ -28,16 +28,14 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private static final int CALL_LINES = (CallRecord.BYTES + LINE - 1) / LINE * LINE;
   private static final int PAYLOADS = CALLS + SLOTS * CALL_LINES;
 
-  /** The maximum payload. Above this size, a second wait costs little, and copying costs more. */
+  // The maximum. Above this size, a second wait costs little, and copying costs more.
   public static final int PAYLOAD_BYTES = 4096;
-
   public static final int BYTES = PAYLOADS + SLOTS * PAYLOAD_BYTES;
 
   private final int rank;
   private final NodeMemory node;
   private final ByteBuffer[][] calls;
   private final Counter[][] counters;
-  private final ByteBuffer[][] payloads;
   private Payload next; // travels with the next call, or null
   private long current;
 
@@ -46,13 +44,11 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     this.rank = rank;
     node = memory;
     calls = new ByteBuffer[size][SLOTS];
-    payloads = new ByteBuffer[size][SLOTS];
     counters = new Counter[size][COUNTERS];
     for (int peer = 0; peer < size; peer++) {
       for (int i = 0; i < SLOTS; i++) {
         ByteBuffer call = memory.of(peer).slice(CALLS + i * CALL_LINES, CallRecord.BYTES);
         calls[peer][i] = call.order(ByteOrder.nativeOrder());
-        payloads[peer][i] = memory.of(peer).slice(PAYLOADS + i * PAYLOAD_BYTES, PAYLOAD_BYTES);
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
         counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
@@ -81,7 +77,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   /** The memory for what travels with a rank's call, valid as {@link #call}. */
   public ByteBuffer payload(int peer, int slot) {
-    return payloads[peer][slot];
+    return node.of(peer).slice(PAYLOADS + slot * PAYLOAD_BYTES, PAYLOAD_BYTES);
   }
 
   /**
