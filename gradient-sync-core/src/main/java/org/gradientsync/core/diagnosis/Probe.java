@@ -44,9 +44,6 @@ public final class Probe {
   private static final int WAIT = 8 * Long.BYTES + CallRecord.BYTES;
   static final int BYTES = HEADER + MAX * WAIT;
 
-  private static final Kind[] KINDS = Kind.values();
-  private static final WaitPhase[] PHASES = WaitPhase.values();
-
   final Kind kind;
   final GroupKey group; // of the receiver, for which the probe is
   final List<Wait> waits = new ArrayList<>();
@@ -91,10 +88,13 @@ public final class Probe {
     long kind = in.getLong();
     long length = in.getLong();
     long sender = in.getLong();
-    if (!isBelow(kind, KINDS.length) || !isBelow(length, MAX + 1L) || !isBelow(sender, ranks)) {
+    if (!isBelow(kind, Kind.values().length)
+        || !isBelow(length, MAX + 1L)
+        || !isBelow(sender, ranks)) {
       return null;
     }
-    Probe probe = new Probe(KINDS[(int) kind], new GroupKey((int) in.getLong(), in.getLong()));
+    Probe probe =
+        new Probe(Kind.values()[(int) kind], new GroupKey((int) in.getLong(), in.getLong()));
     probe.sender = (int) sender;
     probe.passed = in.getLong();
     long skipped = in.getLong();
@@ -118,10 +118,12 @@ public final class Probe {
     long id = in.getLong();
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
     in.get(call.array());
-    if (!isBelow(waiting, ranks) || !isBelow(awaited, ranks) || !isBelow(phase, PHASES.length)) {
+    if (!isBelow(waiting, ranks)
+        || !isBelow(awaited, ranks)
+        || !isBelow(phase, WaitPhase.values().length)) {
       return false;
     }
-    WaitPhase known = PHASES[(int) phase];
+    WaitPhase known = WaitPhase.values()[(int) phase];
     return waits.add(new Wait((int) waiting, (int) awaited, key, known, number, tag, id, call));
   }
 

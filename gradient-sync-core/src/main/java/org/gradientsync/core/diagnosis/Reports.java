@@ -14,12 +14,11 @@ import org.slf4j.LoggerFactory;
 /**
  * The reports of a group's ranks after one of them has waited too long, and their summary.
  *
- * <p>Each rank writes its own report, and a line for those of its node that have died. A rank that
- * has waited too long creates a {@link ReportFolder}, if it can, and the {@link Watch} of each rank
- * that sees the folder writes a report, even if the rank's own thread is stuck. This works without
- * MPI, whose state is unknown by then. Rank 0 writes and logs the summary. If rank 0 does not wait,
- * the first rank that has waited for the reports does. Ranks on nodes that share no folder have a
- * summary for each folder.
+ * <p>A rank that has waited too long creates a {@link ReportFolder}, if it can, and the {@link
+ * Watch} of each rank that sees the folder writes a report, and a line for dead ranks of its node.
+ * This works without MPI, whose state is unknown by then. Rank 0 writes and logs the summary; if it
+ * does not wait, the first rank that has waited for the reports. Nodes that share no folder have a
+ * summary each.
  */
 public final class Reports {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);

@@ -14,8 +14,7 @@ import org.gradientsync.core.ranks.RankMap;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
- * sender knows. Without them, a rank that waits for the calls which another one has gathered would
- * not know which ranks are missing.
+ * sender knows.
  *
  * <p>A rank sends what it knows to its {@linkplain RankMap#neighbours neighbours}, and again when
  * it knows more. Neighbours that are missing pass nothing on. So a rank also looks for the next
@@ -195,10 +194,9 @@ public final class ArrivalNotices implements AutoCloseable {
 
   /** Looks for the next rank that has arrived among twice as many ranks. */
   private void widen() {
-    if (reach >= peers.length - 1 || System.nanoTime() - widened < WIDEN_NANOS) {
-      return;
-    }
-    if (arrived.stream().map(this::distanceTo).anyMatch(near -> near > 0 && near <= reach)) {
+    if (reach >= peers.length - 1
+        || System.nanoTime() - widened < WIDEN_NANOS
+        || arrived.stream().map(this::distanceTo).anyMatch(near -> near > 0 && near <= reach)) {
       return;
     }
     reach = Math.min(2 * reach, peers.length - 1);

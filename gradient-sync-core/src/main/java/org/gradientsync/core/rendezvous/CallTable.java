@@ -98,12 +98,7 @@ public final class CallTable {
     return switch (CallRecord.origin(call)) {
       case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
       case REGISTER -> !isOfBucket(call);
-      case SYNC ->
-          switch (CallRecord.kind(call)) {
-            case ALL_REDUCE -> false;
-            case REDUCE_SCATTER, ALL_GATHER -> !isOfBucket(call);
-            default -> true;
-          };
+      case SYNC -> CallRecord.kind(call) != Kind.ALL_REDUCE && !isOfBucket(call);
       default -> true;
     };
   }

@@ -26,8 +26,7 @@ import org.gradientsync.spi.Resources;
  * same holds for the small contributions that travel with the calls.
  *
  * <p>A leader that waits for another one does not know which rank that one waits for. So ranks that
- * have waited for long tell each other who has arrived ({@link ArrivalNotices}). Then exactly the
- * missing ranks are those that are neither gathered nor heard of.
+ * have waited for long tell each other who has arrived ({@link ArrivalNotices}).
  */
 public final class MessageRendezvous implements Rendezvous {
   // Less than the time after which a waiting rank looks whether any rank has died.
