@@ -24,7 +24,7 @@ public final class LongWait {
   private volatile int peer = RankMap.NO_RANK; // or none
   private volatile long since;
   private WaitPhase phase;
-  private Timeouts timeouts;
+  Timeouts timeouts;
 
   // For the deadlock detector:
   long number;
@@ -79,10 +79,6 @@ public final class LongWait {
 
   public WaitPhase phase() {
     return phase;
-  }
-
-  public Timeouts timeouts() {
-    return timeouts;
   }
 
   /** Which rank this one waits for since when, or an empty text. Any thread may call this. */

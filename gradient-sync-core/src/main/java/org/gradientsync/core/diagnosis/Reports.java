@@ -104,9 +104,8 @@ public final class Reports {
   }
 
   /**
-   * Writes this rank's report, once. Takes no group's lock, because its holder may be stuck. A
-   * separate thread does this, because code that contributes to the report, such as a device's
-   * state, may be stuck, too.
+   * Writes this rank's report, once. Takes no group's lock, because its holder may be stuck, as may
+   * the thread that writes, in what a device contributes.
    */
   synchronized void answer(String why) {
     if (!written) {

@@ -6,9 +6,6 @@ public abstract class WorkerThread extends Thread {
     super(work, name);
   }
 
-  /**
-   * The thread for which this one made its last call, or null. While this thread is idle, a report
-   * shows what that thread does.
-   */
+  /** For which this one made its last call, or null. Reports show it while this one is idle. */
   public abstract Thread requester();
 }

@@ -19,9 +19,7 @@ public final class Exchange {
   private static final int PIECE = 1 << 17; // elements of one message
   private static final Condition NOTHING = () -> true;
 
-  /**
-   * Elements of a buffer to send to a rank, or to receive from it; no message if there are none.
-   */
+  /** Elements of a buffer to send to a rank, or to receive from it; without any, no message. */
   public record Part(Buffer data, int from, int count, int peer) {
     private static final Part NONE = new Part(null, 0, 0, RankMap.NO_RANK);
 

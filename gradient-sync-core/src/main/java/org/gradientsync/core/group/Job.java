@@ -80,9 +80,7 @@ public final class Job {
     number = number == 0 ? random : number;
   }
 
-  /**
-   * By which this rank has its device: its number on its node, unless ranks were lost or joined.
-   */
+  /** This rank's number on its node, by which it has its device, until ranks are lost or join. */
   public int place() {
     return place;
   }

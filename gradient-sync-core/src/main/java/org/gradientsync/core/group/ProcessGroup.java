@@ -145,12 +145,8 @@ public final class ProcessGroup implements RankGroup {
 
   /**
    * Makes a group of the ranks that are left, in their order, and closes this one. Called by all of
-   * them; breaks this group, so that the calls of those that do not know yet end. Takes the lock
-   * itself.
-   *
-   * @return the new group, with the same time-outs
-   * @throws RankLostException if the others have gone on without this rank, or too few have come
-   * @throws org.gradientsync.UnavailableException if the job cannot go on without a rank
+   * them; breaks this group, so that the calls of those that do not know yet end. Throws if the
+   * others have gone on without this rank, too few have come, or a job of this kind cannot go on.
    */
   public synchronized ProcessGroup survivors() {
     transport().goOnWithout(List.of());

@@ -164,16 +164,16 @@ final class Wait {
       checks.forEach(Runnable::run);
       lookForDead(waited);
     }
-    if (waited > current.timeouts().timeoutNanos() && !isOver()) {
+    if (waited > timeouts.timeoutNanos() && !isOver()) {
       String late = group.arrivals().describeLate(current.peer(), state::test);
-      throw state.timedOut(late + ", waited=" + Amounts.time(current.timeouts().timeout()));
+      throw state.timedOut(late + ", waited=" + Amounts.time(timeouts.timeout()));
     }
-    if (!warned && waited > current.timeouts().lateNanos()) {
+    if (!warned && waited > timeouts.lateNanos()) {
       warned = true;
       log.warn(
           "rank {} has waited {} for {}, lastFinished={}, {}",
           group.rank(),
-          Amounts.time(current.timeouts().late()),
+          Amounts.time(timeouts.late()),
           group.arrivals().describeAwaited(current.peer(), state::test),
           group.calls().lastFinished(),
           group.during());

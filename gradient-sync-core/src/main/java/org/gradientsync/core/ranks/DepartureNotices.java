@@ -143,10 +143,7 @@ public final class DepartureNotices implements AutoCloseable {
     return notices[LEFT][peer].departure;
   }
 
-  /**
-   * Notifies the others that this rank leaves after a call. Sending to unreachable ranks can end
-   * the process.
-   */
+  /** Tells the others that this rank leaves. Sending to unreachable ones can end the process. */
   public void send(Departure departure, String reason, long call, IntPredicate unreachable) {
     send(write(LEFT, departure, false, call, reason), unreachable);
   }

@@ -27,10 +27,7 @@ public record GroupTransport(Transport transport, RankMap ranks, GroupKey key) {
     return transport.sender(memory, ranks.worldRank(peer), key.context() << Channel.BITS | channel);
   }
 
-  /**
-   * Prepares to receive a message from a rank of the group, or from any with {@link
-   * Transport#ANY_RANK}, on a {@link Channel}.
-   */
+  /** Prepares to receive one, which may be from {@link Transport#ANY_RANK}. */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
     int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);
     return transport.receiver(memory, sender, key.context() << Channel.BITS | channel);

@@ -88,10 +88,7 @@ public final class Calls implements DeviceCalls {
     return record;
   }
 
-  /**
-   * Begins a call and returns the memory to write it to. Allocates nothing, except for a thread's
-   * first call.
-   */
+  /** Begins a call and returns its memory. Allocates only for a thread's first call. */
   ByteBuffer next() {
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());

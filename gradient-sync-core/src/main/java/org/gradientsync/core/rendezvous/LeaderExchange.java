@@ -194,9 +194,7 @@ final class LeaderExchange implements AutoCloseable {
     }
   }
 
-  /**
-   * Sends and receives what can be, after all of this node have come. True if all calls are there.
-   */
+  /** Sends and receives what can be, once this node has come. True if all calls are there. */
   boolean advance() {
     if (!opened) {
       open();

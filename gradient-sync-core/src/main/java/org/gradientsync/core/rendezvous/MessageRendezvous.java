@@ -232,10 +232,7 @@ public final class MessageRendezvous implements Rendezvous {
     return arrivals[peer];
   }
 
-  /**
-   * Finishes when this rank needs nothing more from another one. After all have finished, the calls
-   * of all ranks are there.
-   */
+  /** Finishes when this rank needs nothing more from another one. */
   @Override
   public Message sent(int peer) {
     return completions[peer];

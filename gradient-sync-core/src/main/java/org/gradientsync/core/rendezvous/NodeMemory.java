@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.nio.LongBuffer;
 import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
-import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.host.SharedFiles;
@@ -24,11 +23,7 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
     return share(communicator, rank -> bytes, new SharedFiles());
   }
 
-  /**
-   * Creates and maps the memory of ranks on one node, all zeros. Collective.
-   *
-   * @throws UnavailableException on all ranks if one of them fails
-   */
+  /** Creates and maps zeros of all ranks on one node, or throws on all of them. Collective. */
   public static NodeMemory share(
       Communicator communicator, IntUnaryOperator bytes, SharedFiles files) {
     int size = communicator.size();

@@ -29,24 +29,15 @@ public interface Rendezvous extends AutoCloseable {
   /** Finishes when another rank has this rank's record. */
   Message sent(int peer);
 
-  /**
-   * What a rank asks for: a {@link CallRecord}. Valid after all {@linkplain #arrival arrivals} and
-   * {@linkplain #sent sends}, until the next call.
-   */
+  /** A rank's {@link CallRecord}. Valid after all arrivals and sends, until the next call. */
   ByteBuffer call(int peer);
 
-  /**
-   * Whether {@link #arrival} and {@link #sent} have finished for all ranks. False if that is not
-   * known at once.
-   */
+  /** Whether {@link #arrival} and {@link #sent} have finished for all ranks, if known at once. */
   default boolean isComplete() {
     return false;
   }
 
-  /**
-   * Whether the calls of all ranks are known to be the same in every respect, so that they need not
-   * be compared. Valid as {@link #call}.
-   */
+  /** Whether the calls of all ranks are known to be the same in every respect; valid as they. */
   default boolean areAllSame() {
     return false;
   }

@@ -80,10 +80,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     return node.of(peer).slice(PAYLOADS + slot * PAYLOAD_BYTES, PAYLOAD_BYTES);
   }
 
-  /**
-   * Sets one of this rank's counters to the current call. A rank that sees the new value also sees
-   * all earlier writes of this rank.
-   */
+  /** Sets a counter to the current call. A rank that sees it sees all earlier writes, too. */
   public void set(int counter) {
     counters[rank][counter].set(current);
   }

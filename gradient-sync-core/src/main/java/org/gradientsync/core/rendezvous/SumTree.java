@@ -115,10 +115,7 @@ public final class SumTree {
     return taken[round];
   }
 
-  /**
-   * The additions before a round, or after the last one: the slots of two sums, lower nodes first,
-   * and of their sum.
-   */
+  /** Before a round, or after the last one: slots of two sums, lower nodes first, and of theirs. */
   public int[][] additions(int round) {
     return additions[round];
   }
