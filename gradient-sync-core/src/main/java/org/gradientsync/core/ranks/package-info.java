@@ -2,12 +2,9 @@
  * Who takes part: numbers, places, and who is still there.
  *
  * <p>A {@link RankMap} translates a group's rank numbers to the job's, and names ranks in errors; a
- * {@link NodeLayout} says how they lie on nodes. A {@link GroupKey} identifies a group on all
- * ranks; of its range of tags, each {@link Channel} is one kind of message. {@link GroupTransport}
- * makes a group's messages, and a {@link Mailbox} is for short ones from any rank.
- *
- * <p>{@link JobLiveness} knows which processes have died, and {@link Liveness} the same for a
- * group. A rank that leaves sends {@link DepartureNotices} with its {@link Departure}; in large
- * groups they go to {@linkplain RankMap#neighbours neighbours}, which pass them on.
+ * {@link NodeLayout} says how they lie on nodes. {@link GroupTransport} makes a group's messages,
+ * each on a {@link Channel} of its tag range, and a {@link Mailbox} is for short ones from any
+ * rank. {@link JobLiveness} knows which processes have died, and {@link Liveness} the same for a
+ * group. A rank that leaves sends {@link DepartureNotices}.
  */
 package org.gradientsync.core.ranks;

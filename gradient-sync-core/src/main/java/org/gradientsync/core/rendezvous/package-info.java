@@ -1,18 +1,14 @@
 /**
  * The check before a call: each rank learns the calls of all others before data moves.
  *
- * <p>A {@link CallRecord} is a call in the bytes that travel and are compared. A {@link CallTable}
- * shows the calls of all ranks if they differ. {@link Calls} numbers and records a rank's calls;
- * {@link CallerThreads} knows which threads make them.
+ * <p>{@link Calls} numbers and records a rank's calls, each as a {@link CallRecord}: the bytes that
+ * travel and are compared. A {@link CallTable} shows the calls of all ranks if they differ.
  *
  * <p>{@link Arrivals} has the group's {@link Rendezvous} and knows who is missing. There are two:
  * {@link MessageRendezvous} by messages, with which each group begins, and {@link
  * SharedMemoryRendezvous} in the {@link NodeMemory} of one node, which a reducer chooses. By
- * messages, the first rank of each node exchanges {@link GatheredCalls} with the others in {@link
- * LeaderRounds} of a {@link LeaderExchange}; where ranks share no memory, each counts as a node.
- * Small contributions travel along, or {@link LeaderSums} of them, added by a {@link SumTree}.
- *
- * <p>{@link ArrivalNotices} report to a waiting rank on another node who has come. A {@link
- * WaitPhase} says what a wait is for.
+ * messages, the first rank of each node exchanges {@link GatheredCalls} with the others in a {@link
+ * LeaderExchange}; where ranks share no memory, each counts as a node. Small contributions travel
+ * along, or {@link LeaderSums} of them. {@link ArrivalNotices} say who has come to a late call.
  */
 package org.gradientsync.core.rendezvous;
