@@ -114,23 +114,17 @@ public final class DeadlockDetector implements AutoCloseable {
           return;
         }
         Probe probe = Probe.decode(next, ranks);
-        if (probe != null) {
-          receive(probe);
+        if (probe != null && probe.kind == Probe.Kind.ASK) {
+          asked.add(probe);
+          send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
+        } else if (probe != null && probe.kind == Probe.Kind.READ) {
+          unread.clear(probe.sender);
+        } else if (probe != null) {
+          found(probe);
         }
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot hear the others", rank, e); // one may have died
-    }
-  }
-
-  private void receive(Probe probe) {
-    switch (probe.kind) {
-      case ASK -> {
-        asked.add(probe);
-        send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
-      }
-      case READ -> unread.clear(probe.sender);
-      case FOUND -> found(probe);
     }
   }
 

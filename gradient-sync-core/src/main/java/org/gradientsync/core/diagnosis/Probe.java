@@ -101,30 +101,28 @@ public final class Probe {
     probe.skipped = (int) skipped;
     probe.skippedSum = in.getLong();
     probe.mixed = in.getLong() != 0;
-    boolean valid = isBelow(skipped, 2L * ranks) && (length > 0 || probe.kind == Kind.READ);
-    for (int i = 0; valid && i < length; i++) {
-      valid = probe.read(in, ranks);
+    if (!isBelow(skipped, 2L * ranks) || length == 0 && probe.kind != Kind.READ) {
+      return null;
     }
-    return valid ? probe : null;
-  }
-
-  private boolean read(ByteBuffer in, int ranks) {
-    long waiting = in.getLong();
-    long awaited = in.getLong();
-    GroupKey key = new GroupKey((int) in.getLong(), in.getLong());
-    long phase = in.getLong();
-    long number = in.getLong();
-    int tag = (int) in.getLong();
-    long id = in.getLong();
-    ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    in.get(call.array());
-    if (!isBelow(waiting, ranks)
-        || !isBelow(awaited, ranks)
-        || !isBelow(phase, WaitPhase.values().length)) {
-      return false;
+    for (int i = 0; i < length; i++) {
+      long waiting = in.getLong();
+      long awaited = in.getLong();
+      GroupKey key = new GroupKey((int) in.getLong(), in.getLong());
+      long phase = in.getLong();
+      long number = in.getLong();
+      int tag = (int) in.getLong();
+      long id = in.getLong();
+      ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+      in.get(call.array());
+      if (!isBelow(waiting, ranks)
+          || !isBelow(awaited, ranks)
+          || !isBelow(phase, WaitPhase.values().length)) {
+        return null;
+      }
+      WaitPhase known = WaitPhase.values()[(int) phase];
+      probe.waits.add(new Wait((int) waiting, (int) awaited, key, known, number, tag, id, call));
     }
-    WaitPhase known = WaitPhase.values()[(int) phase];
-    return waits.add(new Wait((int) waiting, (int) awaited, key, known, number, tag, id, call));
+    return probe;
   }
 
   private static boolean isBelow(long number, long end) {

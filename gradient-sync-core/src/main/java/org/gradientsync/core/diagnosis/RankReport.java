@@ -7,10 +7,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.core.rendezvous.Calls;
@@ -20,16 +20,8 @@ import org.gradientsync.core.rendezvous.Calls;
  * ask; takes no lock.
  */
 public final class RankReport {
-  private static final Set<String> PROPERTIES =
-      Set.of(
-          "java.version",
-          "java.vendor",
-          "java.vm.name",
-          "java.vm.version",
-          "java.library.path",
-          "os.name",
-          "os.version",
-          "os.arch");
+  private static final Pattern PROPERTIES =
+      Pattern.compile("os\\..*|java\\.(version|vendor|vm\\.name|vm\\.version|library\\.path)");
 
   private final WatchedGroup group;
   private final Supplier<String> waiting; // the rank and the call that this one waits for, or empty
@@ -145,7 +137,7 @@ public final class RankReport {
     String version = RankReport.class.getPackage().getImplementationVersion();
     lines.add("gradient-sync=" + Objects.requireNonNullElse(version, "unpackaged"));
     for (String name : new TreeSet<>(System.getProperties().stringPropertyNames())) {
-      if (PROPERTIES.contains(name)) {
+      if (PROPERTIES.matcher(name).matches()) {
         lines.add(name + "=" + System.getProperty(name));
       } else if (name.startsWith("gradientsync.")) {
         String value = ShownEnvironment.valueOf(System.getProperty(name));

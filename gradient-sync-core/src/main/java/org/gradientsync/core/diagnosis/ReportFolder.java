@@ -26,7 +26,6 @@ import org.slf4j.LoggerFactory;
  */
 final class ReportFolder {
   private static final Logger log = LoggerFactory.getLogger(ReportFolder.class);
-  private static final String PREFIX = "gradient-sync-report-";
   private static final String SUMMARY = "summary.txt";
 
   private final List<Path> folders;
@@ -34,7 +33,7 @@ final class ReportFolder {
 
   /** Creates nothing before reports are requested. The numbers are random. */
   ReportFolder(Path base, long job, long group) {
-    String name = PREFIX + Long.toHexString(job);
+    String name = "gradient-sync-report-" + Long.toHexString(job);
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
     folders =
         List.of(base, temporary).stream()
