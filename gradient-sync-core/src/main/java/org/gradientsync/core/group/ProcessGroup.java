@@ -155,11 +155,7 @@ public final class ProcessGroup implements RankGroup {
       state.broken("this rank goes on with the ranks that are left", null);
     }
     GroupTransport part = survivors.agree(watched, state, timeouts());
-    List<Integer> lost =
-        IntStream.of(survivors.ranks().worldRanks())
-            .filter(worldRank -> part.ranks().find(worldRank) == RankMap.NO_RANK)
-            .boxed()
-            .toList();
+    List<Integer> lost = survivors.lost();
     transport().goOnWithout(lost);
     job.goOnWithout(lost);
     ProcessGroup next = new ProcessGroup(part, job, timeouts(), survivors);

@@ -82,7 +82,12 @@ final class Survivors {
     mailbox = new Mailbox(messages, Channel.SURVIVORS, bytes);
   }
 
-  RankMap ranks() {
+  /** The world ranks that are not left, after the agreement. */
+  List<Integer> lost() {
+    return gone.stream().map(ranks()::worldRank).boxed().toList();
+  }
+
+  private RankMap ranks() {
     return messages.ranks();
   }
 
