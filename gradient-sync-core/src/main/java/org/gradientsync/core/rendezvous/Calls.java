@@ -32,11 +32,8 @@ public final class Calls implements DeviceCalls {
   private final long[] began = new long[LENGTH];
   private volatile long recorded;
 
-  /**
-   * The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
-   * its negative number here, so that the completion of an old call is not applied to a newer one
-   * in the same slot.
-   */
+  // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
+  // its negative number here, so that its completion is not applied to a newer one in its slot.
   private final AtomicLongArray ended = new AtomicLongArray(LENGTH);
 
   public Calls(CallerThreads callerThreads, int ranks) {
@@ -69,9 +66,7 @@ public final class Calls implements DeviceCalls {
 
   @Override
   public void enqueued(CollectiveCall call) {
-    if (enqueued >= 0) {
-      enqueued++;
-    }
+    enqueued += enqueued < 0 ? 0 : 1;
     begin(enqueued, Origin.SYNC, call);
     enqueuedMessage();
   }
@@ -180,8 +175,7 @@ public final class Calls implements DeviceCalls {
 
   /** The time in nanoseconds since the last call finished, or began if it is running. */
   public long sinceLast() {
-    int at = last(0);
-    return System.nanoTime() - (isOver(0) ? ended.get(at) : began[at]);
+    return System.nanoTime() - (isOver(0) ? ended.get(last(0)) : began[last(0)]);
   }
 
   /** The most recent calls, oldest first. */
