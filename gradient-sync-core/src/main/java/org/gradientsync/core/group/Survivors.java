@@ -23,9 +23,9 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Timeouts;
 
 /**
- * How the ranks of a group that is broken agree on those that are left. Shared by the group and by
- * all groups of survivors that come after it, so that ranks agree although some of them have seen
- * one loss more than others. Ranks have the numbers of the first group.
+ * How the ranks of a group that is broken agree on those that are left. Shared with all groups of
+ * survivors that come after it, so that ranks agree although some of them have seen one loss more
+ * than others. Ranks have the numbers of the first group.
  *
  * <p>The lowest rank that is left leads. All others join it and say whom they miss. It proposes the
  * members and a tag range, all of them reserve the range and agree, and it commits. If the leader
@@ -40,12 +40,7 @@ import org.gradientsync.spi.Timeouts;
  * up its connections.
  */
 final class Survivors {
-  private static final int SENDER = 0;
-  private static final int TYPE = 4;
-  private static final int CONTEXT = 8;
-  private static final int BALLOT = 16;
-  private static final int ID = 24;
-  private static final int GONE = 32;
+  private static final int HEADER = 4 * Long.BYTES; // of a letter, before the ranks that are gone
 
   private static final int JOIN = 1;
   private static final int PROPOSE = 2;
@@ -78,7 +73,7 @@ final class Survivors {
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
     this.job = job;
-    bytes = GONE + (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
+    bytes = HEADER + (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
     mailbox = new Mailbox(messages, Channel.SURVIVORS, bytes);
   }
 
@@ -311,14 +306,11 @@ final class Survivors {
 
   private void receive() {
     for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
-      lettersOf(next.getInt(SENDER))
-          .add(
-              new Letter(
-                  next.getInt(TYPE),
-                  next.getInt(CONTEXT),
-                  next.getLong(BALLOT),
-                  next.getLong(ID),
-                  BitSet.valueOf(next.slice(GONE, bytes - GONE))));
+      ByteBuffer in = next.duplicate().order(next.order());
+      Deque<Letter> ofSender = lettersOf(in.getInt());
+      int type = in.getInt();
+      int context = (int) in.getLong();
+      ofSender.add(new Letter(type, context, in.getLong(), in.getLong(), BitSet.valueOf(in)));
     }
   }
 
@@ -329,9 +321,8 @@ final class Survivors {
   /** A rank whose messages are broken is lost. */
   private void send(int peer, int type, int context, long number, long id) {
     ByteBuffer out = HostBuffers.allocate(bytes);
-    out.putInt(SENDER, rank()).putInt(TYPE, type).putInt(CONTEXT, context);
-    out.putLong(BALLOT, number).putLong(ID, id);
-    out.put(GONE, gone.toByteArray());
+    out.putInt(rank()).putInt(type).putLong(context).putLong(number).putLong(id);
+    out.put(gone.toByteArray()).clear();
     try {
       mailbox.send(out, peer);
     } catch (RankLostException e) {

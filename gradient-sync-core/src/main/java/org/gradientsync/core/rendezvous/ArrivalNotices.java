@@ -25,11 +25,7 @@ import org.gradientsync.core.ranks.RankMap;
  * rank, so a rank that is often late and never waits does not accumulate them.
  */
 public final class ArrivalNotices implements AutoCloseable {
-  private static final int ID = 0;
-  private static final int SENDER = 8;
-  private static final int READ = 12; // 1 if the receiver's last notice was read
-  private static final int CALL = 16; // or 0 for nothing but that
-  private static final int ARRIVED = 24; // a bit for each rank
+  private static final int HEADER = 3 * Long.BYTES; // of a notice, before a bit for each rank
   private static final long WIDEN_NANOS = Duration.ofMillis(50).toNanos();
 
   private final GroupTransport group;
@@ -71,18 +67,15 @@ public final class ArrivalNotices implements AutoCloseable {
 
     private void send(boolean news) {
       ByteBuffer out = HostBuffers.allocate(bytes());
-      out.putLong(ID, group.key().id());
-      out.putInt(SENDER, group.rank());
-      out.putInt(READ, owes ? 1 : 0);
-      if (news) {
-        out.putLong(CALL, call);
-        out.put(ARRIVED, arrived.toByteArray());
+      out.putLong(group.key().id()).putInt(group.rank()).putInt(owes ? 1 : 0);
+      if (news) { // otherwise it only says that the receiver's last notice was read
+        out.putLong(call).put(arrived.toByteArray());
         known.or(arrived);
         unread = true;
       }
       owes = false;
       try {
-        mailbox.send(out, rank);
+        mailbox.send(out.clear(), rank);
       } catch (GradientSyncException e) {
         lost = true; // the wait for its call says so
       }
@@ -98,7 +91,7 @@ public final class ArrivalNotices implements AutoCloseable {
   }
 
   private int bytes() {
-    return ARRIVED + (group.size() + Byte.SIZE - 1) / Byte.SIZE;
+    return HEADER + (group.size() + Byte.SIZE - 1) / Byte.SIZE;
   }
 
   /**
@@ -157,10 +150,11 @@ public final class ArrivalNotices implements AutoCloseable {
   private void read() {
     try {
       for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
-        int sender = next.getInt(SENDER);
-        boolean valid = next.getLong(ID) == group.key().id(); // not of an earlier owner
+        ByteBuffer in = next.duplicate().order(next.order());
+        boolean valid = in.getLong() == group.key().id(); // not of an earlier owner
+        int sender = in.getInt();
         if (valid && sender >= 0 && sender < peers.length && sender != group.rank()) {
-          take(next, peer(sender));
+          take(in, peer(sender));
         }
       }
     } catch (GradientSyncException e) {
@@ -169,13 +163,13 @@ public final class ArrivalNotices implements AutoCloseable {
   }
 
   private void take(ByteBuffer notice, Peer peer) {
-    peer.unread &= notice.getInt(READ) == 0;
-    long told = notice.getLong(CALL);
+    peer.unread &= notice.getInt() == 0;
+    long told = notice.getLong();
     peer.owes |= told != 0;
     begin(told);
     if (told == call) {
       peer.heard = told;
-      BitSet theirs = BitSet.valueOf(notice.slice(ARRIVED, bytes() - ARRIVED));
+      BitSet theirs = BitSet.valueOf(notice);
       peer.known.or(theirs);
       arrived.or(theirs);
     }
