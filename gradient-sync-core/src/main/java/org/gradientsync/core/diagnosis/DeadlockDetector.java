@@ -28,9 +28,8 @@ import org.slf4j.LoggerFactory;
  * Computer Systems 1(2), 1983; with one rank waited for at a time.)
  *
  * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
- * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. A probe
- * that cannot be sent yet is kept. Of several, the one that has come farthest is; so one comes
- * around, however many ranks ask at the same time.
+ * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. Of
+ * probes that cannot be sent yet, the one that has come farthest is kept; so one comes around.
  *
  * <p>This holds within one communicator, whose lock the waiting thread holds. If the waits are in
  * several communicators, another thread may be about to make the missing call. Such waits count
