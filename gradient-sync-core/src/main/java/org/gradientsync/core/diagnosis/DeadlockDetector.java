@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Function;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.Channel;
@@ -11,7 +12,6 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.Mailbox;
-import org.gradientsync.core.rendezvous.CallerThreads;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -46,7 +46,7 @@ public final class DeadlockDetector implements AutoCloseable {
 
   private final Mailbox probes;
   private final Function<GroupKey, LongWait> waits; // of open groups, by key; null for others
-  private final CallerThreads callers;
+  private final Set<Long> callers; // several, if several threads have made calls
   private final JobLiveness liveness;
   private final int rank;
   private final int ranks;
@@ -59,7 +59,7 @@ public final class DeadlockDetector implements AutoCloseable {
   public DeadlockDetector(
       GroupTransport job,
       Function<GroupKey, LongWait> waits,
-      CallerThreads callers,
+      Set<Long> callers,
       JobLiveness liveness) {
     this.probes = new Mailbox(job, Channel.PROBE, Probe.BYTES);
     this.waits = waits;
@@ -153,7 +153,7 @@ public final class DeadlockDetector implements AutoCloseable {
     Probe.Wait last = probe.last();
     LongWait here = waits.apply(last.group());
     if (here == null
-        || here != pending && !callers.isSingle()
+        || here != pending && callers.size() > 1
         || here.group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
         || !pending.isWaiting()) {
       return;

@@ -4,6 +4,7 @@ import java.util.BitSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
@@ -12,21 +13,19 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.CallerThreads;
 
 /**
  * What all groups of a job share on this rank: tag ranges, liveness, the deadlock detector, and the
  * list of open groups. Any thread may call this; it takes no group's lock.
  *
- * <p>Each group has its own tag range, so that its messages never match another group's. The ranks
- * agree on the lowest range that is free on all of them. Closing a group is local, so ranks may
- * release a range at different times.
+ * <p>Each group has its own tag range, so that its messages never match another group's. Closing a
+ * group is local, so ranks may release a range at different times.
  */
 public final class Job {
   static final int MAX_GROUPS = 1024; // that are open
 
   private final BitSet contexts = new BitSet(MAX_GROUPS); // the tag ranges in use on this rank
-  final CallerThreads callerThreads = new CallerThreads();
+  final Set<Long> callerThreads = ConcurrentHashMap.newKeySet();
   private final Set<ProcessGroup> open = new LinkedHashSet<>();
   final JobLiveness liveness;
   final DeadlockDetector deadlockDetector;

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -20,7 +21,7 @@ import org.gradientsync.spi.DeviceCalls;
 public final class Calls implements DeviceCalls {
   private static final int LENGTH = 32;
 
-  private final CallerThreads callerThreads;
+  private final Set<Long> callerThreads; // the ids of those of all groups, up to two
   private final int ranks;
   private volatile WeakReference<Thread> caller = new WeakReference<>(null);
   private long met;
@@ -36,7 +37,7 @@ public final class Calls implements DeviceCalls {
   // its negative number here, so that its completion is not applied to a newer one in its slot.
   private final AtomicLongArray ended = new AtomicLongArray(LENGTH);
 
-  public Calls(CallerThreads callerThreads, int ranks) {
+  public Calls(Set<Long> callerThreads, int ranks) {
     this.callerThreads = callerThreads;
     this.ranks = ranks;
     for (int i = 0; i < LENGTH; i++) {
@@ -87,7 +88,9 @@ public final class Calls implements DeviceCalls {
   ByteBuffer next() {
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
-      callerThreads.record(Thread.currentThread());
+      if (callerThreads.size() < 2) {
+        callerThreads.add(Thread.currentThread().getId());
+      }
     }
     int at = at(recorded + 1);
     ended.lazySet(at, 0);

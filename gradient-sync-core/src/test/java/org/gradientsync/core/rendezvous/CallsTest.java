@@ -2,13 +2,14 @@ package org.gradientsync.core.rendezvous;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import java.util.HashSet;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Which of the recent calls are finished. */
 class CallsTest {
   private static Calls enqueued(int number) {
-    Calls calls = new Calls(new CallerThreads(), 1);
+    Calls calls = new Calls(new HashSet<>(), 1);
     for (int i = 0; i < number; i++) {
       calls.next();
       calls.enqueuedMessage();
