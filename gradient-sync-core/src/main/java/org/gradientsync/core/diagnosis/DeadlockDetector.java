@@ -79,7 +79,7 @@ public final class DeadlockDetector implements AutoCloseable {
    * Called repeatedly by a thread that has waited long for a rank to reach a call. Returns the
    * cycle that this wait is part of, or depends on; or null.
    */
-  public synchronized Probe look(LongWait pending) {
+  synchronized Probe look(LongWait pending) {
     if (closed) {
       return null;
     }

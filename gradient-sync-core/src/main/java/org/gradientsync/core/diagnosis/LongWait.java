@@ -59,6 +59,11 @@ public final class LongWait {
     }
   }
 
+  /** The cycle of waits that this one is part of, or depends on; or null. */
+  public Probe findCycle() {
+    return detector.look(this);
+  }
+
   /** The duration in nanoseconds when {@link #look} was last called. */
   public long waited() {
     return clock.waited();

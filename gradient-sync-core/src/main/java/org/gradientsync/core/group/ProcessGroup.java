@@ -74,7 +74,7 @@ public final class ProcessGroup implements RankGroup {
             .filter(folder -> messages.size() > 1)
             .map(folder -> new Reports(folder, job.number(), watched, report));
     state = new GroupState(watched, reports, job::isEnding);
-    wait = new Wait(watched, state, longWait, job.deadlockDetector, job.ranksOnNode(), timeouts);
+    wait = new Wait(watched, state, longWait, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
     messageMatcher = new MessageMatcher(watched, matcher);
     job.opened(this);

@@ -7,7 +7,6 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.Condition;
-import org.gradientsync.core.diagnosis.DeadlockDetector;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -50,7 +49,6 @@ final class Wait {
   private final WatchedGroup group;
   private final GroupState state;
   private final DepartureNotices departures;
-  private final DeadlockDetector detector;
   private final LongWait current;
   private final int spins;
   private final long longNanos;
@@ -70,17 +68,10 @@ final class Wait {
   private long checked;
   private boolean warned;
 
-  Wait(
-      WatchedGroup group,
-      GroupState state,
-      LongWait current,
-      DeadlockDetector detector,
-      int ranksOnNode,
-      Timeouts timeouts) {
+  Wait(WatchedGroup group, GroupState state, LongWait current, int ranksOnNode, Timeouts timeouts) {
     this.group = group;
     this.state = state;
     this.current = current;
-    this.detector = detector;
     this.timeouts = timeouts;
     int processors = Runtime.getRuntime().availableProcessors();
     spins = ranksOnNode > processors ? CROWDED_SPINS : SPINS;
@@ -215,7 +206,7 @@ final class Wait {
     }
     Probe cycle;
     try {
-      cycle = detector.look(current);
+      cycle = current.findCycle();
     } catch (RuntimeException | OutOfMemoryError e) {
       canSearch = false; // keep waiting
       log.debug("rank {} cannot look who waits for whom", group.rank(), e);
