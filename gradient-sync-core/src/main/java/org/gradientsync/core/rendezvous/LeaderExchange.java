@@ -35,7 +35,6 @@ final class LeaderExchange implements AutoCloseable {
   private final Step[] steps;
   private int slot;
   private int done; // steps
-  private boolean opened; // whether what all ranks of this node have written has been read
   private boolean sent; // the message of the current step
   private boolean same; // whether all calls that this leader has are the same
   private int payload; // the size that all contributions have which this leader knows, or 0
@@ -187,7 +186,6 @@ final class LeaderExchange implements AutoCloseable {
     slot = newSlot;
     sums = newSums;
     done = 0;
-    opened = false;
     sent = false;
     for (Step step : steps) {
       step.receive.start();
@@ -196,9 +194,6 @@ final class LeaderExchange implements AutoCloseable {
 
   /** Sends and receives what can be, once this node has come. True if all calls are there. */
   boolean advance() {
-    if (!opened) {
-      open();
-    }
     while (done < steps.length) {
       Step step = steps[done];
       if (!sent) {
@@ -218,8 +213,8 @@ final class LeaderExchange implements AutoCloseable {
     return true;
   }
 
-  private void open() {
-    opened = true;
+  /** Reads what all ranks of this node have written. */
+  void open() {
     ByteBuffer first = calls.entry(rank, slot);
     same = true;
     payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(first));

@@ -195,6 +195,9 @@ public final class MessageRendezvous implements Rendezvous {
     if (exchange != null && !calls.isGathered(current)) {
       while (come < nodeSize && node.arrival(come).test()) {
         come++;
+        if (come == nodeSize) {
+          exchange.open();
+        }
       }
       if (come == nodeSize && exchange.advance()) {
         calls.publish(current, exchange.areSame());
