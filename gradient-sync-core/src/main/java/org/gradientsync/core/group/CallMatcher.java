@@ -37,22 +37,17 @@ public final class CallMatcher {
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   void meet(Origin origin, CollectiveCall call) {
-    begin();
+    state.requireUsable();
     meet(group.calls().record(origin, call), (AbstractDeviceBuffer) call.in());
   }
 
   public void meet(Origin origin, Kind kind, int element, long count, int root) {
-    begin();
+    state.requireUsable();
     meet(group.calls().record(origin, kind, element, count, root), null);
   }
 
-  private void begin() {
-    state.requireUsable();
-    group.arrivals().beginCollective();
-  }
-
   private void meet(ByteBuffer record, AbstractDeviceBuffer buffer) {
-    Rendezvous rendezvous = group.arrivals().rendezvous();
+    Rendezvous rendezvous = group.arrivals().beginRendezvous();
     long found = notFinite;
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);

@@ -52,8 +52,9 @@ public final class Arrivals implements AutoCloseable {
     return notices;
   }
 
-  public void beginCollective() {
+  public Rendezvous beginRendezvous() {
     pair = false;
+    return rendezvous;
   }
 
   public Rendezvous rendezvous() {

@@ -88,8 +88,7 @@ public final class CallRecord {
   public static final int OUTPUT = 1;
   public static final int NO_ROOT = -1;
   public static final int NO_ELEMENT = -1;
-
-  private static final int NONE = -1;
+  private static final int NO_OP = -1;
   private static final int FIRST_ELEMENT = 100;
   private static final int KIND_BITS = 8; // below the origin
 
@@ -115,7 +114,7 @@ public final class CallRecord {
     target.putInt(KIND, origin.ordinal() << KIND_BITS | kind.ordinal());
     target.putInt(ELEMENT, element);
     target.putLong(COUNT, count);
-    target.putInt(OP, op == null ? NONE : op.ordinal());
+    target.putInt(OP, op == null ? NO_OP : op.ordinal());
     target.putInt(ROOT, root);
     target.putLong(SEQUENCE, sequence);
   }

@@ -56,7 +56,18 @@ public final class CallTable {
       begin |= mayBeginStep(call);
       follow |= mayFollowSteps(call);
     }
-    appendLines(text, calls);
+    // A line for each rank, or for each group of ranks with the same call if there are many.
+    List<Integer> ranks = IntStream.range(0, size).boxed().toList();
+    Collection<List<Integer>> lines =
+        size <= LINES
+            ? ranks.stream().map(List::of).toList()
+            : ranks.stream().collect(groupingBy(calls::get, LinkedHashMap::new, toList())).values();
+    for (List<Integer> line : lines.stream().limit(LINES).toList()) {
+      text.append("\n  ").append(RankMap.ranges(line)).append(": ").append(calls.get(line.get(0)));
+    }
+    if (lines.size() > LINES) {
+      text.append("\n  and ").append(lines.size() - LINES).append(" other calls");
+    }
     if (begin && follow) { // some ranks may be in a step while others have had their last one
       text.append("\n  ").append(UNEVEN_STEPS);
     }
@@ -66,21 +77,6 @@ public final class CallTable {
   public static String ofPair(int rank, ByteBuffer own, int peer, ByteBuffer other) {
     return "the ranks' calls do not match, rank=%s:\n  rank %s: %s\n  rank %s: %s"
         .formatted(rank, rank, CallRecord.describe(own), peer, CallRecord.describe(other));
-  }
-
-  /** A line for each rank, or for each group of ranks with the same call if there are many. */
-  private static void appendLines(StringBuilder text, List<String> calls) {
-    List<Integer> ranks = IntStream.range(0, calls.size()).boxed().toList();
-    Collection<List<Integer>> lines =
-        calls.size() <= LINES
-            ? ranks.stream().map(List::of).toList()
-            : ranks.stream().collect(groupingBy(calls::get, LinkedHashMap::new, toList())).values();
-    for (List<Integer> line : lines.stream().limit(LINES).toList()) {
-      text.append("\n  ").append(RankMap.ranges(line)).append(": ").append(calls.get(line.get(0)));
-    }
-    if (lines.size() > LINES) {
-      text.append("\n  and ").append(lines.size() - LINES).append(" other calls");
-    }
   }
 
   /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
