@@ -42,7 +42,6 @@ import org.slf4j.LoggerFactory;
 public final class DeadlockDetector implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(DeadlockDetector.class);
   private static final long PROBE_NANOS = 300_000_000;
-  private static final int AT_A_TIME = 100; // probes that are read for each rank
 
   private final Mailbox probes;
   private final Function<GroupKey, LongWait> waits; // of open groups, by key; null for others
@@ -107,39 +106,19 @@ public final class DeadlockDetector implements AutoCloseable {
 
   private void readProbes() {
     try {
-      for (int i = 0; i < AT_A_TIME * ranks; i++) {
-        ByteBuffer next = probes.next();
-        if (next == null) {
-          return;
-        }
+      for (ByteBuffer next = probes.next(); next != null; next = probes.next()) {
         Probe probe = Probe.decode(next, ranks);
         if (probe != null && probe.kind == Probe.Kind.ASK) {
           asked.add(probe);
           send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
         } else if (probe != null && probe.kind == Probe.Kind.READ) {
           unread.clear(probe.sender);
-        } else if (probe != null) {
-          found(probe);
+        } else if (probe != null && waits.apply(probe.group) != null) {
+          tell(waits.apply(probe.group), probe);
         }
       }
     } catch (GradientSyncException e) {
       log.debug("rank {} cannot hear the others", rank, e); // one may have died
-    }
-  }
-
-  private void found(Probe probe) {
-    LongWait wait = waits.apply(probe.group);
-    if (wait == null) {
-      return;
-    }
-    wait.found = probe;
-    int own = probe.indexOf(rank);
-    boolean isOnlyOne = // of the group that the rank which found the cycle knows
-        own > 0
-            && probe.waits.get(own).group().equals(probe.group)
-            && !probe.waits.get(0).group().equals(probe.group);
-    if (isOnlyOne || !wait.group.ranks().areAllNeighbours()) {
-      sendToGroup(wait, probe);
     }
   }
 
@@ -193,8 +172,7 @@ public final class DeadlockDetector implements AutoCloseable {
     if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts.lateNanos()) {
       return; // another thread may still make one of the calls
     }
-    pending.found = cycle;
-    sendToGroup(pending, cycle);
+    tell(pending, cycle);
     for (Probe.Wait wait : cycle.waits) {
       if (!wait.group().equals(pending.group.key())) {
         send(new Probe(Probe.Kind.FOUND, wait.group(), cycle, 0), wait.waiting());
@@ -202,8 +180,9 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Sends the first cycle of a group to its ranks; in a large group, they pass it on. */
-  private void sendToGroup(LongWait wait, Probe cycle) {
+  /** Sends the first cycle of a group also to its ranks, which pass it on. */
+  private void tell(LongWait wait, Probe cycle) {
+    wait.found = cycle;
     WatchedGroup group = wait.group;
     if (!wait.told) {
       wait.told = true;
