@@ -23,12 +23,8 @@ public final class Exchange {
   public record Part(Buffer data, int from, int count, int peer) {
     private static final Part NONE = new Part(null, 0, 0, RankMap.NO_RANK);
 
-    private HostElement element() {
-      return HostElement.of(data);
-    }
-
     private int bytes() {
-      return count * element().size();
+      return count * HostElement.of(data).size();
     }
 
     /** What follows the first elements, as much as one message has. */
@@ -96,7 +92,7 @@ public final class Exchange {
         sender.start();
         wait.await(receiver, in.peer);
         if (in.count > 0) {
-          HostBuffers.copy(in.element().view(incoming), 0, in.data, in.from, in.count);
+          HostBuffers.copy(HostElement.of(in.data).view(incoming), 0, in.data, in.from, in.count);
         }
         wait.await(sender, out.peer);
       }
@@ -116,7 +112,7 @@ public final class Exchange {
       return NOTHING;
     }
     outgoing = atLeast(outgoing, part.bytes());
-    HostBuffers.copy(part.data, part.from, part.element().view(outgoing), 0, part.count);
+    HostBuffers.copy(part.data, part.from, HostElement.of(part.data).view(outgoing), 0, part.count);
     return group.sender(part(outgoing, part.bytes()), part.peer, channel);
   }
 

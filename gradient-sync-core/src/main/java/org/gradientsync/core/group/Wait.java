@@ -161,13 +161,10 @@ final class Wait {
     }
     if (!warned && waited > timeouts.lateNanos()) {
       warned = true;
-      log.warn(
-          "rank {} has waited {} for {}, lastFinished={}, {}",
-          group.rank(),
-          Amounts.time(timeouts.late()),
-          group.arrivals().describeAwaited(current.peer(), state::test),
-          group.calls().lastFinished(),
-          group.during());
+      String late = group.arrivals().describeAwaited(current.peer(), state::test);
+      String during = ", lastFinished=" + group.calls().lastFinished() + ", " + group.during();
+      String time = Amounts.time(timeouts.late());
+      log.warn("rank {} has waited {} for {}{}", group.rank(), time, late, during);
     }
   }
 

@@ -35,7 +35,7 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
       memory[communicator.rank()] = own.memory();
       id = own.id();
     } catch (UncheckedIOException e) {
-      failure = "shared memory cannot be made: " + e;
+      failure = e.toString();
     }
     SharedFiles.Owner owner = files.owner();
     long[] announced = {owner.namespace(), owner.process(), owner.secret(), id};
@@ -50,7 +50,7 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
         try {
           memory[peer] = SharedFiles.openWritable(owners[peer], peersId, bytes.applyAsInt(peer));
         } catch (UncheckedIOException e) {
-          failure = "shared memory cannot be mapped: " + e;
+          failure = e.toString();
         }
       }
     }
