@@ -86,11 +86,7 @@ public final class ProcessGroup implements RankGroup {
 
   /** Casts: the library has no other implementation. */
   public static ProcessGroup of(RankGroup group) {
-    if (group instanceof ProcessGroup own) {
-      return own;
-    }
-    throw new IllegalArgumentException(
-        "not a group of this library: group=" + group + "; a backend gives a Transport");
+    return (ProcessGroup) group;
   }
 
   /** The group of all ranks of a job. Does not communicate. Closes the transport. */
