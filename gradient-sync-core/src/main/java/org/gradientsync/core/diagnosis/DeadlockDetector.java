@@ -89,9 +89,10 @@ public final class DeadlockDetector implements AutoCloseable {
       kept = null;
     }
     for (Probe probe : List.copyOf(asked)) {
-      if (!isForAnother(probe, pending)) {
+      LongWait here = waits.apply(probe.last().group());
+      if (here == pending || here == null || here.id == 0) { // no other thread waits there
         asked.remove(probe);
-        forward(probe, pending);
+        forward(probe, here, pending);
       }
     }
     long now = pending.waited();
@@ -122,15 +123,8 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Whether another thread waits in the call that a probe is about. */
-  private boolean isForAnother(Probe probe, LongWait pending) {
-    LongWait other = waits.apply(probe.last().group());
-    return other != pending && other != null && other.id != 0;
-  }
-
-  private void forward(Probe probe, LongWait pending) {
+  private void forward(Probe probe, LongWait here, LongWait pending) {
     Probe.Wait last = probe.last();
-    LongWait here = waits.apply(last.group());
     if (here == null
         || here != pending && callers.size() > 1
         || here.group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
