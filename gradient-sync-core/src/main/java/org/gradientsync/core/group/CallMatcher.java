@@ -99,13 +99,12 @@ public final class CallMatcher {
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
-    for (int peer = next(-1); peer < group.size() && !state.test(complete, peer); ) {
+    int size = group.size();
+    for (int peer = next(-1); peer < size && !state.test(complete, peer); peer = next(peer)) {
       wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
-      peer = next(peer);
     }
-    for (int peer = next(-1); peer < group.size() && !state.test(complete, peer); ) {
+    for (int peer = next(-1); peer < size && !state.test(complete, peer); peer = next(peer)) {
       wait.await(rendezvous.sent(peer), peer);
-      peer = next(peer);
     }
   }
 

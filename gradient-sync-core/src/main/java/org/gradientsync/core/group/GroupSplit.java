@@ -6,6 +6,7 @@ import java.util.BitSet;
 import java.util.Comparator;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
@@ -76,10 +77,7 @@ record GroupSplit(
   }
 
   private GradientSyncException tooMany(long[] open) {
-    int holder = 0;
-    for (int peer = 0; peer < open.length; peer++) {
-      holder = open[peer] > open[holder] ? peer : holder;
-    }
+    int holder = IntStream.range(0, open.length).reduce(0, (a, b) -> open[b] > open[a] ? b : a);
     String name = group.ranks().name(holder);
     return new GradientSyncException(
         "too many communicators are open: rank=%s, open here=%s, most=%s on %s, limit=%s for all ranks together; close some where they are open"

@@ -83,10 +83,8 @@ final class GroupState {
       return message.test();
     } catch (RankLostException e) {
       throw broken(group.ranks().name(peer) + " is lost: " + e.getMessage(), e.getCause());
-    } catch (GradientSyncException e) {
-      throw broken(e.getMessage(), e);
     } catch (RuntimeException e) { // of any transport
-      throw broken(e.toString(), e);
+      throw broken(e instanceof GradientSyncException ? e.getMessage() : e.toString(), e);
     }
   }
 

@@ -248,12 +248,11 @@ final class LeaderExchange implements AutoCloseable {
 
   /** The same for all others. */
   boolean isDone() {
-    for (int i = 0; i < steps.length; i++) {
-      if (i >= done || !steps[i].send.test()) {
-        return false;
-      }
+    boolean all = done == steps.length;
+    for (int i = 0; i < steps.length && all; i++) {
+      all = steps[i].send.test();
     }
-    return true;
+    return all;
   }
 
   @Override

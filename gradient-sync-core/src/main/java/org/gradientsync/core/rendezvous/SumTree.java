@@ -19,7 +19,7 @@ public final class SumTree {
   private final int[][] taken;
   private final int[][][] additions; // before each round and after the last one: left, right, sum
   private final Map<Long, Integer> slots = new HashMap<>(); // of the subtrees that this leader has
-  private List<int[]> pending = new ArrayList<>();
+  private final List<int[]> pending = new ArrayList<>();
   private int count;
   private final int total;
 
@@ -37,7 +37,8 @@ public final class SumTree {
       for (int i = 0; i < own.length; i++) {
         given[round][i] = slot(own[i][0], own[i][1]);
       }
-      additions[round] = take();
+      additions[round] = pending.toArray(int[][]::new);
+      pending.clear();
       int[][] other = subtrees(rounds.ofSource(round).first(round), LeaderRounds.distance(round));
       taken[round] = new int[other.length];
       for (int i = 0; i < other.length; i++) {
@@ -46,13 +47,7 @@ public final class SumTree {
       }
     }
     total = slot(last, 0);
-    additions[last] = take();
-  }
-
-  private int[][] take() {
-    int[][] all = pending.toArray(int[][]::new);
-    pending = new ArrayList<>();
-    return all;
+    additions[last] = pending.toArray(int[][]::new);
   }
 
   private static long key(int level, int index) {
@@ -87,9 +82,8 @@ public final class SumTree {
       return known;
     }
     int left = slot(level - 1, 2 * index);
-    boolean hasRight = (2 * index + 1) << (level - 1) < nodes;
     int sum = left;
-    if (hasRight) {
+    if ((2 * index + 1) << (level - 1) < nodes) {
       int right = slot(level - 1, 2 * index + 1);
       sum = count++;
       pending.add(new int[] {left, right, sum});
