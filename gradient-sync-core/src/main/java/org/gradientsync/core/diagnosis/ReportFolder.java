@@ -21,15 +21,14 @@ import org.slf4j.LoggerFactory;
  * has, until the first request.
  *
  * <p>The names contain random numbers that only the ranks know, and only their user can read the
- * folders, where the file system has such permissions. If none can be created in the intended
- * place, they are in the folder for temporary files.
+ * folders. If none can be created in the intended place, they are in that for temporary files.
  */
 final class ReportFolder {
   private static final Logger log = LoggerFactory.getLogger(ReportFolder.class);
   private static final String SUMMARY = "summary.txt";
 
   private final List<Path> folders;
-  private volatile String trouble = ""; // why no folder can be created
+  volatile String trouble = ""; // why no folder can be created
 
   /** Creates nothing before reports are requested. The numbers are random. */
   ReportFolder(Path base, long job, long group) {
@@ -87,11 +86,6 @@ final class ReportFolder {
     }
   }
 
-  String trouble() {
-    return trouble;
-  }
-
-  /** Where a file is, or would be. */
   private Path resolve(String name) {
     Path where = where();
     return (where == null ? folders.get(0) : where).resolve(name);

@@ -87,7 +87,7 @@ public final class Reports {
     if (here.lines.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
       return; // another rank was faster
     }
-    String none = "none, because no folder can be created for them: " + folder.trouble();
+    String none = "none, because no folder can be created for them: " + folder.trouble;
     lines.add("reports: " + (where != null ? where : none));
     String all = String.join("\n  ", lines);
     log.error("{}; what each of {} ranks was doing:\n  {}", text, group.size(), all);

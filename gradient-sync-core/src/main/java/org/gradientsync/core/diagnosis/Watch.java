@@ -17,9 +17,8 @@ import org.gradientsync.core.ranks.GroupKey;
  * directly.
  */
 public final class Watch {
-  /** For tests: how often groups were served, and files looked for. */
+  // For tests: how often groups were served, and files looked for.
   static final AtomicLong PERIODS = new AtomicLong();
-
   static final AtomicLong LOOKS = new AtomicLong();
 
   private static final long PERIOD_NANOS = 250_000_000;

@@ -31,7 +31,7 @@ public final class Job {
   final DeadlockDetector deadlockDetector;
   private volatile int place;
   private final int ranksOnNode;
-  private long number; // 0 before the first split
+  private long number; // random, the same on all ranks; 0 before the first split
   private boolean everBroken;
   private boolean taken;
   private Runnable whenUnused = () -> {};
@@ -70,7 +70,6 @@ public final class Job {
     contexts.clear(context);
   }
 
-  /** The job's number: random, and the same on all ranks. */
   synchronized long number() {
     return number;
   }
@@ -133,7 +132,6 @@ public final class Job {
         .orElse(null);
   }
 
-  /** The lines about this rank's other groups in a group's report. */
   List<String> linesOfOthers(ProcessGroup group) {
     return open().stream()
         .filter(other -> other != group)

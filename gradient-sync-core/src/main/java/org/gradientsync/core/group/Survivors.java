@@ -36,8 +36,7 @@ import org.gradientsync.spi.Timeouts;
  * SIGMOD 1981. It needs that a rank which is taken for lost is: transports know the processes that
  * have died. Those that may live, because they do not come in time or a network is divided, are
  * given up only by at least half of all that may live; of two halves by that with the lowest rank.
- * Two parts may still go on if the network is whole again before the system of each part has given
- * up its connections.
+ * Two parts may still go on if the network is whole again before they have given up connections.
  */
 final class Survivors {
   private static final int HEADER = 4 * Long.BYTES; // of a letter, before the ranks that are gone

@@ -100,7 +100,6 @@ public final class DepartureNotices implements AutoCloseable {
         && notices[FAILED][peer] == null;
   }
 
-  /** Whether a rank has sent any notice. */
   public synchronized boolean hasLeftOrFailed(int peer) {
     return hasLeft(peer) || notices[FAILED][peer] != null;
   }

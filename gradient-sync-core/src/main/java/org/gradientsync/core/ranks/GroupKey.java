@@ -1,9 +1,6 @@
 package org.gradientsync.core.ranks;
 
-/**
- * Identifies a group on all of its ranks: by its tag range, which other groups may have used, and
- * may use on other ranks, and by a random number.
- */
+/** A group on all of its ranks: its tag range, and a random number, as ranges are used again. */
 public record GroupKey(int context, long id) {
   public static final GroupKey WORLD = new GroupKey(0, 0);
 

@@ -22,12 +22,11 @@ public record GroupTransport(Transport transport, RankMap ranks, GroupKey key) {
     return new GroupTransport(transport, new RankMap(transport, worldRanks, own), newKey);
   }
 
-  /** Prepares a message to a rank of the group, on a {@link Channel}. */
   public Message sender(ByteBuffer memory, int peer, int channel) {
     return transport.sender(memory, ranks.worldRank(peer), key.context() << Channel.BITS | channel);
   }
 
-  /** Prepares to receive one, which may be from {@link Transport#ANY_RANK}. */
+  /** The peer may be {@link Transport#ANY_RANK}. */
   public Message receiver(ByteBuffer memory, int peer, int channel) {
     int sender = peer == Transport.ANY_RANK ? peer : ranks.worldRank(peer);
     return transport.receiver(memory, sender, key.context() << Channel.BITS | channel);

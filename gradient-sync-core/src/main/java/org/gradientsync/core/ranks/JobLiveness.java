@@ -17,7 +17,6 @@ public final class JobLiveness {
     this.transport = transport;
   }
 
-  /** Sets the notices of the world group; null when it closes. */
   public void watchWorld(DepartureNotices notices) {
     world = notices;
   }

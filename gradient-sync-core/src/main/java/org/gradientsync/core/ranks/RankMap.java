@@ -9,7 +9,6 @@ import org.gradientsync.spi.Transport;
 /** The ranks of a group, of which this is one: their world ranks, their nodes and their names. */
 public record RankMap(Transport transport, int[] worldRanks, int rank) {
   public static final int NO_RANK = -1;
-
   private static final int MAX_NEIGHBOURS = 16; // of every rank
   private static final int MAX_NAMED = 4;
   private static final int MAX_LISTED = 16;

@@ -37,7 +37,6 @@ public final class Arrivals implements AutoCloseable {
   private int tag;
   private int round; // 0 between exchanges
 
-  /** The first rendezvous is by messages. */
   public Arrivals(GroupTransport transport, Calls calls, Liveness liveness) {
     this.transport = transport;
     this.ranks = transport.ranks();

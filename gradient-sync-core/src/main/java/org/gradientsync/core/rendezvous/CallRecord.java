@@ -44,7 +44,6 @@ public final class CallRecord {
       this.text = text;
     }
 
-    /** What the root field of a call means. */
     private String rootText(Kind kind) {
       if (!kind.isMessage()) {
         return ", root=";
@@ -58,15 +57,12 @@ public final class CallRecord {
   private static final long INLINE = -2; // the memory id of elements that travel with the call
   private static final long SUMMED = -3; // the memory id of elements that are summed on the way
 
-  /**
-   * The size of the part that must be the same on all ranks. A rank's own fields follow: where its
-   * buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
-   * names of its input and its output, either of which may be missing. Names, and offsets in named
-   * buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
-   * is for error messages.
-   */
+  // The size of the part that must be the same on all ranks. A rank's own fields follow: where its
+  // buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
+  // names of its input and its output, either of which may be missing. Names, and offsets in named
+  // buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
+  // is for error messages.
   private static final int COMPARED = 32;
-
   private static final int KIND = 0;
   private static final int ELEMENT = 4;
   private static final int COUNT = 8;

@@ -5,8 +5,7 @@ import org.gradientsync.spi.Message;
 
 /** How the ranks of a group find out that the others have reached a call, and what they ask for. */
 public interface Rendezvous extends AutoCloseable {
-  /** The number of slots between which the calls alternate. */
-  int SLOTS = 2;
+  int SLOTS = 2; // between which the calls alternate
 
   static int slot(long sequence) {
     return (int) (sequence & 1);
