@@ -114,7 +114,7 @@ public final class DeadlockDetector implements AutoCloseable {
           send(new Probe(Probe.Kind.READ, probe.group), probe.sender);
         } else if (probe != null && probe.kind == Probe.Kind.READ) {
           unread.clear(probe.sender);
-        } else if (probe != null && waits.apply(probe.group) != null) {
+        } else if (probe != null) {
           tell(waits.apply(probe.group), probe);
         }
       }
@@ -174,8 +174,11 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Sends the first cycle of a group also to its ranks, which pass it on. */
+  /** Tells an open group of a cycle: of the first one also its other ranks, which pass it on. */
   private void tell(LongWait wait, Probe cycle) {
+    if (wait == null) {
+      return;
+    }
     wait.found = cycle;
     WatchedGroup group = wait.group;
     if (!wait.told) {

@@ -93,7 +93,6 @@ public final class Reports {
     log.error("{}; what each of {} ranks was doing:\n  {}", text, group.size(), all);
   }
 
-  /** The first line of a rank's report, or null if it has none. */
   private String line(int peer) {
     String line = here.lines.get(peer);
     return line != null ? line : folder.firstLine(peer);

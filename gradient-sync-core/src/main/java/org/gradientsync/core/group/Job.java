@@ -59,7 +59,6 @@ public final class Job {
     return context;
   }
 
-  /** Reserves a tag range. Returns false if it is in use. */
   synchronized boolean tryReserve(int context) {
     boolean free = !contexts.get(context);
     contexts.set(context);

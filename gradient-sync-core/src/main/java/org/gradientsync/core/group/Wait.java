@@ -138,7 +138,6 @@ final class Wait {
     return state.test(current.message(), current.peer());
   }
 
-  /** Throws if the wait must end. */
   private void look(long waited) {
     if (Thread.currentThread().isInterrupted() && !isOver()) {
       String name = group.ranks().name(current.peer());
