@@ -161,6 +161,7 @@ class WaitTest {
               over.countDown();
               assertTrue(text.startsWith("rank 2 (thread=rank-2) has left: its process"), text);
             } else if (sync.rank() == 2) {
+              Thread.sleep(500); // until rank 0 has seen that rank 1 has left
               group.leave(Departure.SIGNAL, "");
               over.await();
             }
