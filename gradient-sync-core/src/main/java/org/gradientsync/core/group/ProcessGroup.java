@@ -86,7 +86,11 @@ public final class ProcessGroup implements RankGroup {
 
   /** Casts: the library has no other implementation. */
   public static ProcessGroup of(RankGroup group) {
-    return (ProcessGroup) group;
+    if (group instanceof ProcessGroup own) {
+      return own;
+    }
+    throw new IllegalArgumentException(
+        "not a group of this library: group=" + group + "; a backend gives a Transport");
   }
 
   /** The group of all ranks of a job. Does not communicate. Closes the transport. */
