@@ -163,7 +163,7 @@ public final class DeadlockDetector implements AutoCloseable {
       pending.suspected = cycle;
       pending.suspectedAt = now;
     }
-    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts.lateNanos()) {
+    if (!cycle.isOfOneGroup() && now - pending.suspectedAt <= pending.timeouts().lateNanos()) {
       return; // another thread may still make one of the calls
     }
     tell(pending, cycle);

@@ -24,7 +24,7 @@ public final class LongWait {
   private volatile int peer = RankMap.NO_RANK; // or none
   private volatile long since;
   private WaitPhase phase;
-  Timeouts timeouts;
+  private Timeouts timeouts;
 
   // For the deadlock detector:
   long number;
@@ -84,6 +84,10 @@ public final class LongWait {
 
   public WaitPhase phase() {
     return phase;
+  }
+
+  public Timeouts timeouts() {
+    return timeouts;
   }
 
   /** Which rank this one waits for since when, or an empty text. Any thread may call this. */

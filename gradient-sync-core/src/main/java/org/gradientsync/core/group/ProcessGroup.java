@@ -289,12 +289,12 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public void addCheck(Runnable check) {
-    wait.checks.add(check);
+    wait.watchers.checks.add(check);
   }
 
   @Override
   public void removeCheck(Runnable check) {
-    wait.checks.remove(check);
+    wait.watchers.checks.remove(check);
   }
 
   @Override
