@@ -11,6 +11,8 @@ import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Resources;
 
 /**
  * Messages between ranks that wait in a call that is late: which ranks have arrived, as far as the
@@ -39,9 +41,11 @@ public final class ArrivalNotices implements AutoCloseable {
   private long widened;
 
   /** What this rank and another one have told each other. */
-  private final class Peer {
+  private final class Peer implements AutoCloseable {
     private final int rank;
     private final boolean isNeighbour;
+    private final ByteBuffer out = HostBuffers.allocate(bytes());
+    private final Message send; // used again and again, because busy ranks are often late
     private final BitSet known = new BitSet(); // to it, of the call
     private long heard; // the newest call that it has told of
     private boolean unread; // it has not acknowledged the last notice
@@ -51,6 +55,7 @@ public final class ArrivalNotices implements AutoCloseable {
     Peer(int rank, boolean isNeighbour) {
       this.rank = rank;
       this.isNeighbour = isNeighbour;
+      send = group.sender(out, rank, Channel.ARRIVALS);
     }
 
     void update(boolean tells) {
@@ -60,25 +65,33 @@ public final class ArrivalNotices implements AutoCloseable {
               : known.cardinality() < arrived.cardinality();
       boolean mayBeTold = isNeighbour || heard == call || distanceTo(rank) <= reach;
       boolean news = tells && !unread && hasNews && mayBeTold;
-      if ((news || owes) && !lost && !liveness.isUnreachable(rank)) {
-        send(news);
-      }
-    }
-
-    private void send(boolean news) {
-      ByteBuffer out = HostBuffers.allocate(bytes());
-      out.putLong(group.key().id()).putInt(group.rank()).putInt(owes ? 1 : 0);
-      if (news) { // otherwise it only says that the receiver's last notice was read
-        out.putLong(call).put(arrived.toByteArray());
-        known.or(arrived);
-        unread = true;
-      }
-      owes = false;
       try {
-        mailbox.send(out.clear(), rank);
+        if ((news || owes) && !lost && send.test() && !liveness.isUnreachable(rank)) {
+          write(news);
+          send.start();
+        }
       } catch (GradientSyncException e) {
         lost = true; // the wait for its call says so
       }
+    }
+
+    /** Without news it only says that the receiver's last notice was read. */
+    private void write(boolean news) {
+      out.clear().putLong(group.key().id()).putInt(group.rank()).putInt(owes ? 1 : 0);
+      out.putLong(news ? call : 0);
+      if (news) {
+        HostBuffers.fillZero(out, HEADER, bytes() - HEADER);
+        out.put(arrived.toByteArray());
+        known.or(arrived);
+        unread = true;
+      }
+      out.clear();
+      owes = false;
+    }
+
+    @Override
+    public void close() {
+      send.close();
     }
   }
 
@@ -207,6 +220,6 @@ public final class ArrivalNotices implements AutoCloseable {
 
   @Override
   public void close() {
-    mailbox.close();
+    Resources.closeAll(() -> Resources.closeAll(peers), mailbox);
   }
 }
