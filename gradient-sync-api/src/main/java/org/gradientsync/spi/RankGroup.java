@@ -147,7 +147,8 @@ public interface RankGroup extends AutoCloseable {
   void meet(CollectiveCall call);
 
   /**
-   * Meets the other ranks to prepare a call.
+   * Meets the other ranks before they prepare a call, each for itself. Ends with the meeting: no
+   * {@link #finished} follows.
    *
    * @param call the call that will be made
    * @throws MismatchedCallException on every rank if the ranks' calls differ

@@ -193,7 +193,6 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     } else {
       synchronized (group) {
         group.meetToPrepare(call); // the inner reducer's calls are of scratch memory
-        group.finished();
       }
     }
   }

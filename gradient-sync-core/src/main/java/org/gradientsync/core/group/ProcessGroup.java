@@ -241,6 +241,7 @@ public final class ProcessGroup implements RankGroup {
   @Override
   public void meetToPrepare(CollectiveCall call) {
     matcher.meet(Origin.REGISTER, call);
+    finished();
   }
 
   @Override

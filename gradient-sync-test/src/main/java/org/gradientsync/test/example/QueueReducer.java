@@ -136,7 +136,6 @@ final class QueueReducer implements Reducer {
     synchronized (group) {
       group.meetToPrepare(call);
       plan(call);
-      group.finished();
     }
   }
 

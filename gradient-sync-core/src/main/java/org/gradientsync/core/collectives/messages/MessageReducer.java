@@ -232,7 +232,6 @@ public final class MessageReducer implements Reducer {
   public void prepare(CollectiveCall call) {
     synchronized (group) {
       group.meetToPrepare(call); // the first call makes the plan
-      group.finished();
     }
   }
 

@@ -107,7 +107,6 @@ final class NcclReducer implements Reducer {
       try {
         begin(call.buffer());
         group.meetToPrepare(call);
-        group.finished();
       } catch (DeviceException | RankLostException e) {
         throw broken(e);
       }

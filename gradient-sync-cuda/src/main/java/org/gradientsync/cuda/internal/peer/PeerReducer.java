@@ -204,7 +204,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
         requireNoCapture(call, REGISTER);
         registrar.willMeet(call);
         group.meetToPrepare(call);
-        group.finished();
         boolean alone = group.size() == 1 || call.blockCount(group.size()) == 0;
         if (!alone && !PeerRegistrar.isOneSided(call.kind())) {
           registrar.together(call);

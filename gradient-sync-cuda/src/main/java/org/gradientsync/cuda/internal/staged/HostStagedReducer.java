@@ -81,7 +81,6 @@ final class HostStagedReducer implements Reducer {
   public void prepare(CollectiveCall call) {
     synchronized (group) {
       group.meetToPrepare(call); // the first call makes the plan
-      group.finished();
     }
   }
 
