@@ -3,6 +3,8 @@ package org.gradientsync.core.backend;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.Consumer;
+import org.gradientsync.MismatchedCallException;
 import org.gradientsync.spi.CollectiveCall;
 
 /**
@@ -53,7 +55,7 @@ public final class MessageRounds {
    * @param rank this rank
    * @return all of them
    */
-  public static List<CollectiveCall> inOneOrder(List<CollectiveCall> messages, int rank) {
+  static List<CollectiveCall> inOneOrder(List<CollectiveCall> messages, int rank) {
     List<CollectiveCall> ordered = new ArrayList<>();
     for (List<CollectiveCall> round : of(messages)) {
       round.stream()
@@ -64,6 +66,30 @@ public final class MessageRounds {
           .forEach(ordered::add);
     }
     return ordered;
+  }
+
+  /**
+   * Exchanges messages one by one, {@linkplain #inOneOrder in an order} in which no ranks wait in a
+   * circle. After a mismatch the others are exchanged all the same, as their ranks wait for them.
+   *
+   * @param messages the sends and receives of this rank
+   * @param rank this rank
+   * @param exchange exchanges one of them
+   * @throws MismatchedCallException the first one
+   */
+  public static void oneByOne(
+      List<CollectiveCall> messages, int rank, Consumer<CollectiveCall> exchange) {
+    MismatchedCallException mismatch = null;
+    for (CollectiveCall message : inOneOrder(messages, rank)) {
+      try {
+        exchange.accept(message);
+      } catch (MismatchedCallException e) {
+        mismatch = mismatch == null ? e : mismatch;
+      }
+    }
+    if (mismatch != null) {
+      throw mismatch;
+    }
   }
 
   /** The number of messages before one that go to or come from the same rank. */

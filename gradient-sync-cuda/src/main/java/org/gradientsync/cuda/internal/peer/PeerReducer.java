@@ -5,7 +5,6 @@ import java.util.List;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
-import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.cuda.CudaBuffer;
@@ -183,17 +182,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   @Override
   public void exchange(List<CollectiveCall> all) {
-    MismatchedCallException mismatch = null;
-    for (CollectiveCall message : MessageRounds.inOneOrder(all, group.rank())) {
-      try {
-        run(message);
-      } catch (MismatchedCallException e) {
-        mismatch = mismatch == null ? e : mismatch;
-      }
-    }
-    if (mismatch != null) {
-      throw mismatch;
-    }
+    MessageRounds.oneByOne(all, group.rank(), this::run);
   }
 
   @Override
