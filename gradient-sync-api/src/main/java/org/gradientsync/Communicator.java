@@ -275,12 +275,24 @@ public interface Communicator extends AutoCloseable {
    * @param bytes this rank's, 0 bytes to 2 GiB
    * @param root the rank that receives, the same on all ranks
    * @return on the root an array for each rank, in rank order; an empty list elsewhere
+   * @throws MismatchedCallException if the ranks give different roots; the communicator can be used
+   *     as before
    */
   default List<byte[]> gather(byte[] bytes, int root) {
     if (root < 0 || root >= size()) {
       throw new IllegalArgumentException("no such rank: root=" + root + ", size=" + size());
     }
-    long[] lengths = lengths(bytes);
+    long[] own = {Objects.requireNonNull(bytes, "bytes").length, root};
+    long[] numbers = new long[2 * size()];
+    allGather(LongBuffer.wrap(own), LongBuffer.wrap(numbers));
+    for (int rank = 0; rank < size(); rank++) {
+      long other = numbers[2 * rank + 1];
+      if (other != root) {
+        throw new MismatchedCallException(
+            "the ranks gather bytes at different roots: rank=%s, root=%s, but root=%s on rank %s"
+                .formatted(rank(), root, other, rank));
+      }
+    }
     if (rank() != root) {
       if (bytes.length > 0) {
         send(ByteBuffer.wrap(bytes), root, 0);
@@ -289,7 +301,7 @@ public interface Communicator extends AutoCloseable {
     }
     List<byte[]> all = new ArrayList<>();
     for (int rank = 0; rank < size(); rank++) {
-      byte[] part = rank == root ? bytes.clone() : new byte[(int) lengths[rank]];
+      byte[] part = rank == root ? bytes.clone() : new byte[(int) numbers[2 * rank]];
       if (rank != root && part.length > 0) {
         receive(ByteBuffer.wrap(part), rank, 0);
       }

@@ -126,6 +126,23 @@ public abstract class CommunicatorContract {
         });
   }
 
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void bytesForDifferentRootsDoNotMatch(int ranks) {
+    each(
+        ranks,
+        c -> {
+          byte[] own = new byte[c.rank()]; // none on one of the two roots
+          if (ranks > 1) {
+            MismatchedCallException e =
+                assertThrows(
+                    MismatchedCallException.class, () -> c.gather(own, c.rank() == 1 ? 1 : 0));
+            assertTrue(e.getMessage().contains("at different roots"), e.getMessage());
+          }
+          assertEquals(c.rank() == 0 ? ranks : 0, c.gather(own, 0).size());
+        });
+  }
+
   /** Different in number and content; rank 1 has none. */
   private static byte[] bytes(int rank, int unit) {
     byte[] bytes = new byte[rank == 1 ? 0 : (rank + 3) * unit];
