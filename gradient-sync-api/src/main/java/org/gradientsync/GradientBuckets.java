@@ -39,8 +39,9 @@ public abstract class GradientBuckets implements AutoCloseable {
     ZERO,
     /**
      * It sets them to zero, and does not hand a parameter to the update that no rank had ready, so
-     * that momentum and weight decay leave it alone: for models with experts, for example. It waits
-     * for all averages before the first update, on the host, too. See {@link #isSkipped}.
+     * that momentum and weight decay leave it alone: for models with experts. It waits for all
+     * averages before the first update, on the host, too. With {@link Builder#sharded} or a hook,
+     * the flags take a small average of their own. See {@link #isSkipped}.
      */
     SKIP
   }
