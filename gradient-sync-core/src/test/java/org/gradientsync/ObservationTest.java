@@ -352,7 +352,7 @@ class ObservationTest {
                       assertEquals(8, calls[0]);
                       assertEquals(8, heard.size());
                     }));
-    assertEquals(2, lines.stream().filter(l -> l.contains("a listener has thrown")).count());
+    assertEquals(2, lines.stream().filter(l -> l.contains("a listener threw")).count());
   }
 
   @SuppressWarnings("unchecked")
