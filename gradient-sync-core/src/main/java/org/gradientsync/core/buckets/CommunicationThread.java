@@ -76,9 +76,17 @@ public final class CommunicationThread implements AutoCloseable {
      * Waits for work that was submitted.
      *
      * @throws RuntimeException the exception of that work, or of earlier work of this lane
+     * @throws IllegalStateException on the communication thread itself, in a hook or a listener, if
+     *     that work comes later
      */
     public void await(long ticket) {
       synchronized (CommunicationThread.this) {
+        if (isCurrent() && completed < ticket) {
+          throw new IllegalStateException(
+              "a hook or a listener waits for a later average: rank="
+                  + rank
+                  + "; wait for it after the hook or listener has returned");
+        }
         awaitTicket(ticket);
         if (failure != null && ticket >= failedTicket) {
           // the stack trace is that of the communication thread and does not show the caller
@@ -91,6 +99,13 @@ public final class CommunicationThread implements AutoCloseable {
         if (endOfAll != null && ticket >= endTicket) {
           throw broken();
         }
+      }
+    }
+
+    /** Whether work that was submitted is complete, and has not failed. */
+    public boolean hasSucceeded(long ticket) {
+      synchronized (CommunicationThread.this) {
+        return completed >= ticket && failure == null && endOfAll == null;
       }
     }
 

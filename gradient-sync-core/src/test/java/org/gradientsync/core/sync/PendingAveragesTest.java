@@ -1,0 +1,70 @@
+package org.gradientsync.core.sync;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.ref.WeakReference;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.PendingAverage;
+import org.gradientsync.core.buckets.CommunicationThread;
+import org.gradientsync.local.LocalRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class PendingAveragesTest {
+  /** It would wait for itself. */
+  @Test
+  void aListenerCannotWaitForALaterAverage() {
+    LocalRanks.run(
+        2,
+        sync -> {
+          CountDownLatch started = new CountDownLatch(1);
+          AtomicReference<PendingAverage> later = new AtomicReference<>();
+          AtomicReference<IllegalStateException> thrown = new AtomicReference<>();
+          try (DeviceBuffer first = sync.allocate(DataType.FLOAT32, 4);
+              DeviceBuffer second = sync.allocate(DataType.FLOAT32, 4)) {
+            sync.observe(
+                average -> {
+                  if (thrown.get() == null) {
+                    try {
+                      started.await();
+                      later.get().await();
+                    } catch (IllegalStateException e) {
+                      thrown.set(e);
+                    } catch (InterruptedException e) {
+                      Thread.currentThread().interrupt();
+                    }
+                  }
+                });
+            PendingAverage earlier = sync.averageAsync(first);
+            later.set(sync.averageAsync(second));
+            started.countDown();
+            earlier.await();
+            later.get().await();
+            String text = thrown.get().getMessage();
+            assertTrue(text.contains("a hook or a listener waits for a later average"), text);
+            assertEquals(2, sync.communicator().sum(1));
+          }
+        });
+  }
+
+  @Test
+  void thoseThatNobodyWaitsForAreForgotten() throws InterruptedException {
+    PendingAverages pending = new PendingAverages();
+    try (CommunicationThread thread = new CommunicationThread(0)) {
+      WeakReference<PendingAverage> first = new WeakReference<>(pending.start(thread, () -> {}));
+      pending.start(thread, () -> {}).await();
+      pending.start(thread, () -> {});
+      for (int i = 0; i < 100 && first.get() != null; i++) {
+        System.gc();
+        Thread.sleep(10);
+      }
+      assertNull(first.get());
+    }
+  }
+}
