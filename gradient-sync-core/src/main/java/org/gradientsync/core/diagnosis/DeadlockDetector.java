@@ -29,7 +29,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
  * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. Of
- * probes that cannot be sent yet, the one that has come farthest is kept; so one comes around.
+ * probes that cannot be sent yet, only the one that has passed the most ranks is kept, so that one
+ * of them completes the cycle.
  *
  * <p>This holds within one communicator, whose lock the waiting thread holds. If the waits are in
  * several communicators, another thread may be about to make the missing call. Such waits count
@@ -119,7 +120,7 @@ public final class DeadlockDetector implements AutoCloseable {
         }
       }
     } catch (GradientSyncException e) {
-      log.debug("rank {} cannot hear the others", rank, e); // one may have died
+      log.debug("rank {} cannot receive probes", rank, e); // one may have died
     }
   }
 

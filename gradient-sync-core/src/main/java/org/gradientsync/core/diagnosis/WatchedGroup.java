@@ -7,7 +7,10 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.Calls;
 
-/** What the deadlock detector and the reports see of a group. Any thread may read it. */
+/**
+ * The parts of a group that its matchers and waits work on, and that the deadlock detector and the
+ * reports see. Any thread may read it.
+ */
 public record WatchedGroup(
     GroupTransport messages, Liveness liveness, Calls calls, Arrivals arrivals) {
   public GroupKey key() {

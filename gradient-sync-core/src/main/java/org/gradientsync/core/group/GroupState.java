@@ -55,7 +55,7 @@ final class GroupState {
           "communicator is broken by an earlier failure, rank=%s: %s"
               .formatted(group.rank(), broken.getMessage()),
           broken,
-          wouldComeAgain(broken));
+          isRepeatable(broken));
     }
   }
 
@@ -106,7 +106,7 @@ final class GroupState {
   }
 
   RankLostException broken(String message, Throwable cause) {
-    return broken(message, cause, cause != null && wouldComeAgain(cause));
+    return broken(message, cause, cause != null && isRepeatable(cause));
   }
 
   /**
@@ -114,7 +114,7 @@ final class GroupState {
    * example. Messages and devices fail with this library's exceptions, and may do better the next
    * time. An InternalError comes from memory of another rank whose file is gone.
    */
-  private static boolean wouldComeAgain(Throwable failure) {
+  private static boolean isRepeatable(Throwable failure) {
     if (failure instanceof RankLostException lost) {
       return lost.exitCode() != RankLostException.EXIT_CODE;
     }
@@ -150,7 +150,7 @@ final class GroupState {
       return broken(name + " has left: " + reason, cause, byItself);
     }
     return broken(
-        name + " gave up in the middle of a call: " + (why.isEmpty() ? "no word why" : why),
+        name + " gave up in the middle of a call: " + (why.isEmpty() ? "reason unknown" : why),
         cause,
         departures.hasFailedByItself(peer));
   }
@@ -161,7 +161,7 @@ final class GroupState {
       broken = cause;
       try {
         departures.sendFailure(
-            cause.getMessage(), wouldComeAgain(cause), group.liveness()::isUnreachable);
+            cause.getMessage(), isRepeatable(cause), group.liveness()::isUnreachable);
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {

@@ -23,7 +23,7 @@ public final class CallRecord {
   public enum Origin {
     SYNC(""), // on device buffers, and a barrier
     COMMUNICATOR("communicator."), // on host memory
-    REGISTER("register"), // whatever it prepares
+    REGISTER("register"), // preparing a call, of any kind
     CREATE("GradientSync.create"),
     SYNC_SPLIT("split"),
     COMMUNICATOR_SPLIT("communicator.split"),
@@ -115,7 +115,7 @@ public final class CallRecord {
     target.putLong(SEQUENCE, sequence);
   }
 
-  /** As above, for a call on device buffers. What is registered is for whatever operation. */
+  /** As above, for a call on device buffers. A registration matches any operation. */
   static void write(
       ByteBuffer target, long sequence, Origin origin, CollectiveCall call, int ranks) {
     int element = element(call.buffer().type());

@@ -13,8 +13,9 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /**
- * A rendezvous of ranks on several nodes. The ranks of a node meet in shared memory. Once all have
- * arrived, the node's first rank, its leader, exchanges their calls with the other leaders ({@link
+ * A rendezvous of ranks on several nodes; a rank that shares no memory counts as a node of its own,
+ * as all do when a group begins. The ranks of a node meet in shared memory. Once all have arrived,
+ * the node's first rank, its leader, exchanges their calls with the other leaders ({@link
  * LeaderExchange}), and writes the calls of all ranks to memory that its node has mapped. So a call
  * costs ceil(log2 M) messages for each of M nodes, however many ranks they have. Only ranks that
  * wait make progress: a leader tests its messages, the others a counter.
