@@ -68,9 +68,9 @@ class ContractsIT {
   }
 
   @TestFactory
-  List<DynamicNode> collectivesByMessagesHoldUnderMpirun()
-      throws IOException, InterruptedException {
-    return run(SOME, MpiCollectivesContract.class);
+  List<DynamicNode> whatGoesByMessagesHoldsUnderMpirun() throws IOException, InterruptedException {
+    return run(
+        SOME, MpiCollectivesContract.class, MpiHookContract.class, MpiAveragesContract.class);
   }
 
   /** With MPICH, the reducer's contract holds by the same binding. */

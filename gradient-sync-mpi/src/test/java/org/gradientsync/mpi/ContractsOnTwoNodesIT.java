@@ -34,6 +34,7 @@ class ContractsOnTwoNodesIT {
             MpiCommunicatorContract.class,
             MpiDeadlockContract.class,
             TwoLevelReducerContract.class,
+            TwoLevelHookContract.class,
             TwoLevelDeadlockContract.class));
   }
 

@@ -194,7 +194,17 @@ class FaultsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"counts", "background", "arrays", "rows"})
+  @ValueSource(
+      strings = {
+        "all-gather",
+        "gather",
+        "scatter",
+        "counts",
+        "background",
+        "arrays",
+        "rows",
+        "hook"
+      })
   void aRankThatDiesInAnotherCallIsNamed(String call) {
     faults.onRank(1).atCall(1).die();
     Queue<Throwable> seen = new ConcurrentLinkedQueue<>();
@@ -221,6 +231,31 @@ class FaultsTest {
     long[] own = {1, 2};
     long[] others = {sync.rank() + 1, sync.rank() + 1};
     switch (call) {
+      case "all-gather" -> {
+        try (DeviceBuffer all = sync.allocate(DataType.FLOAT32, 6)) {
+          sync.allGather(buffer, all, new long[] {3, 3});
+        }
+      }
+      case "gather" -> {
+        try (DeviceBuffer all = sync.allocate(DataType.FLOAT32, 6)) {
+          sync.gather(buffer, sync.rank() == 0 ? all : null, new long[] {3, 3}, 0);
+        }
+      }
+      case "scatter" -> {
+        try (DeviceBuffer part = sync.allocate(DataType.FLOAT32, own[sync.rank()])) {
+          sync.reduceScatter(buffer, part, own, ReduceOp.SUM);
+        }
+      }
+      case "hook" -> {
+        List<Parameter> model = List.of(new Parameter("w", DataType.FLOAT32, 3));
+        try (GradientBuckets buckets =
+            GradientBuckets.builder(sync, model)
+                .hook(bucket -> bucket.sync().average(bucket.gradients()))
+                .build()) {
+          buckets.ready(0);
+          buckets.finish();
+        }
+      }
       case "counts" -> {
         try (DeviceBuffer received = sync.allocate(DataType.FLOAT32, others[0] + others[1])) {
           sync.allToAll(buffer, own, received, others);
