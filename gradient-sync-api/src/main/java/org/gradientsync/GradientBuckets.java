@@ -357,34 +357,30 @@ public abstract class GradientBuckets implements AutoCloseable {
     protected Builder() {}
 
     /**
-     * Sets the size at which a bucket is full.
+     * {@return this builder, with the size at which a bucket is full}
      *
      * @param newBytes bytes, 1 or more; 25 MiB if not set
-     * @return this builder
      */
     public abstract Builder bucketBytes(long newBytes);
 
     /**
-     * Sets the size at which the first bucket is full: less, so that averaging starts early.
+     * {@return this builder, with the size of the first bucket} Less, so averaging starts early.
      *
      * @param newBytes bytes, 1 or more; 1 MiB if not set
-     * @return this builder
      */
     public abstract Builder firstBucketBytes(long newBytes);
 
     /**
-     * Chooses whether averages overlap with the backward pass; otherwise {@link #finish} averages.
+     * {@return this builder} Otherwise {@link #finish} averages.
      *
-     * @param newOverlap true if not set
-     * @return this builder
+     * @param newOverlap whether averages overlap with the backward pass; true if not set
      */
     public abstract Builder overlap(boolean newOverlap);
 
     /**
-     * Chooses how the end of a step treats gradients that are not ready.
+     * {@return this builder}
      *
-     * @param newMissing {@link Missing#REFUSE} if not set
-     * @return this builder
+     * @param newMissing for gradients that are not ready; {@link Missing#REFUSE} if not set
      */
     public abstract Builder missing(Missing newMissing);
 
@@ -394,10 +390,10 @@ public abstract class GradientBuckets implements AutoCloseable {
     }
 
     /**
-     * Allows ranks to have different numbers of steps, for a small kernel or copy per step.
+     * {@return this builder, for ranks with different numbers of steps} It costs a small kernel or
+     * copy per step.
      *
      * @param newUneven what happens when the first rank has no more data
-     * @return this builder
      */
     public abstract Builder unevenSteps(Uneven newUneven);
 
