@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -55,12 +54,7 @@ class DocumentsIT {
         Files.createSymbolicLink(jar, place);
       }
     }
-    Path ssh = Files.createDirectories(folder.resolve("bin")).resolve("ssh");
-    Files.writeString( // to hosts that are this one
-        ssh,
-        "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do [ \"$1\" != -o ] || shift; shift; done\n"
-            + "shift\nexec env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c \"$*\"\n");
-    assertTrue(ssh.toFile().setExecutable(true));
+    OneMachine.ssh(folder, OneMachine.HERE);
   }
 
   @ParameterizedTest
@@ -114,8 +108,8 @@ class DocumentsIT {
     String all =
         lines
             .replaceAll("/path/to/gradient-sync/|(?m)^(?=tools/bin)", repository() + "/")
-            .replace(":29500", ":" + freePort())
-            .replace("MASTER_PORT=29500", "MASTER_PORT=" + freePort())
+            .replace(":29500", ":" + OneMachine.freePort())
+            .replace("MASTER_PORT=29500", "MASTER_PORT=" + OneMachine.freePort())
             .replace("node0", "127.0.0.1")
             .replace("node1", "127.0.0.2")
             .replace("--class-path ...", "--class-path 'target/classes:target/lib/*'")
@@ -125,12 +119,6 @@ class DocumentsIT {
 
   private static Path repository() {
     return Path.of(System.getProperty("basedir", "")).toAbsolutePath().getParent();
-  }
-
-  private static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
-    }
   }
 
   private static void run(String tool, String... words) {

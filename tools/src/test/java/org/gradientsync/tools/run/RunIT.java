@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -204,7 +203,7 @@ class RunIT {
   void oneCommandOnEachNode() throws Exception {
     appends = true; // all write to the same files
     List<Process> commands = new ArrayList<>();
-    String master = "127.0.0.1:" + freePort();
+    String master = "127.0.0.1:" + OneMachine.freePort();
     for (String node : List.of("0", "1")) {
       commands.add(
           start(
@@ -222,29 +221,15 @@ class RunIT {
     }
   }
 
-  private static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
-    }
-  }
-
-  /** An ssh to hosts that are this one, with an environment of their own. */
   private List<String> belowSsh(String connects) throws IOException {
-    Path ssh = Files.createDirectories(folder.resolve("bin")).resolve("ssh");
-    Files.writeString(
-        ssh,
-        "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do [ \"$1\" != -o ] || shift; shift; done\n"
-            + ("echo \"$1\" >>'" + folder.resolve("hosts") + "'\n")
-            + connects);
-    assertTrue(ssh.toFile().setExecutable(true));
     return List.of(
         "env",
-        "PATH=" + ssh.getParent() + ":" + System.getenv("PATH"),
+        "PATH=" + OneMachine.ssh(folder, connects) + ":" + System.getenv("PATH"),
         "GRADIENTSYNC_SECRET=of this test");
   }
 
   private List<String> belowSsh() throws IOException {
-    return belowSsh("shift\nexec env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c \"$*\"\n");
+    return belowSsh(OneMachine.HERE);
   }
 
   private static final List<String> OVER_SSH =
