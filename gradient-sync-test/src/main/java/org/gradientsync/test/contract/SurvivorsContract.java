@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -50,21 +49,16 @@ public abstract class SurvivorsContract {
   protected abstract GradientSync.Builder options(GradientSync.Builder builder);
 
   /**
-   * Runs a task on each rank, with a sync that is closed afterwards. By default {@link
-   * LocalRanks#run(int, UnaryOperator, LocalRanks.RankTask)}.
+   * Supplies the ranks, which are threads and may be lost: those that throw a {@link Lost}.
    *
-   * @param ranks how many
-   * @param options of each rank's sync
-   * @param task throws a {@link Lost} on ranks that are lost
-   * @throws GradientSyncException if a rank threw something else
+   * @return by default, ranks of {@link LocalRanks}
    */
-  protected void run(
-      int ranks, UnaryOperator<GradientSync.Builder> options, LocalRanks.RankTask task) {
-    LocalRanks.run(ranks, options, task);
+  protected RankRunner runner() {
+    return new LocalRunner();
   }
 
   private void run(int ranks, LocalRanks.RankTask task) {
-    run(ranks, this::options, task);
+    runner().run(ranks, this::options, task);
   }
 
   private static float[] values(int number, int round) {
@@ -238,23 +232,24 @@ public abstract class SurvivorsContract {
   @Test
   void ranksThatDoNotComeAreLeftBehind() {
     AtomicInteger behind = new AtomicInteger();
-    run(
-        4,
-        builder -> options(builder).timeout(Duration.ofSeconds(1)),
-        sync -> {
-          int own = sync.rank();
-          if (own >= 2) {
-            Thread.sleep(3_000);
-            RankLostException e = assertThrows(RankLostException.class, sync::survivors);
-            assertTrue(e.getMessage().contains("go on without this one"), e.getMessage());
-            behind.incrementAndGet();
-            return;
-          }
-          try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, COUNT);
-              GradientSync next = sync.survivors()) {
-            average(next, buffer, own, new int[] {0, 1}, 1);
-          }
-        });
+    runner()
+        .run(
+            4,
+            builder -> options(builder).timeout(Duration.ofSeconds(1)),
+            sync -> {
+              int own = sync.rank();
+              if (own >= 2) {
+                Thread.sleep(3_000);
+                RankLostException e = assertThrows(RankLostException.class, sync::survivors);
+                assertTrue(e.getMessage().contains("go on without this one"), e.getMessage());
+                behind.incrementAndGet();
+                return;
+              }
+              try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, COUNT);
+                  GradientSync next = sync.survivors()) {
+                average(next, buffer, own, new int[] {0, 1}, 1);
+              }
+            });
     assertEquals(2, behind.get());
   }
 
@@ -264,16 +259,17 @@ public abstract class SurvivorsContract {
         assertThrows(
             GradientSyncException.class,
             () ->
-                run(
-                    2,
-                    builder -> options(builder).timeout(Duration.ofMillis(700)),
-                    sync -> {
-                      if (sync.rank() == 1) {
-                        sync.survivors();
-                      } else {
-                        Thread.sleep(5_000);
-                      }
-                    }));
+                runner()
+                    .run(
+                        2,
+                        builder -> options(builder).timeout(Duration.ofMillis(700)),
+                        sync -> {
+                          if (sync.rank() == 1) {
+                            sync.survivors();
+                          } else {
+                            Thread.sleep(5_000);
+                          }
+                        }));
     assertTrue(e.getMessage().contains("did not come to go on together"), e.getMessage());
   }
 
