@@ -35,6 +35,7 @@ final class Watchers {
   final List<Runnable> checks = new CopyOnWriteArrayList<>(); // which throw
   private final LongConsumer[] watchers = {
     this::lookForInterrupt,
+    this::lookForEnd,
     this::lookForDeparted,
     this::lookForDeadlock,
     this::lookForDead,
@@ -102,6 +103,9 @@ final class Watchers {
     if (Thread.currentThread().isInterrupted() && !isOver()) {
       throw state.broken("interrupted while waiting for " + group.ranks().name(wait.peer()), null);
     }
+  }
+
+  private void lookForEnd(long waited) {
     state.requireNotEnding();
   }
 
