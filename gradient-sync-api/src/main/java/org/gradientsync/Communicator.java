@@ -243,7 +243,7 @@ public interface Communicator extends AutoCloseable {
    * @return an array for each rank, in rank order
    */
   default List<byte[]> allGather(byte[] bytes) {
-    long[] lengths = lengths(bytes);
+    long[] lengths = numbers(Objects.requireNonNull(bytes, "bytes").length);
     long longest = Arrays.stream(lengths).max().getAsLong();
     if (longest == 0) {
       return Collections.nCopies(size(), bytes.clone());
@@ -282,9 +282,7 @@ public interface Communicator extends AutoCloseable {
     if (root < 0 || root >= size()) {
       throw new IllegalArgumentException("no such rank: root=" + root + ", size=" + size());
     }
-    long[] own = {Objects.requireNonNull(bytes, "bytes").length, root};
-    long[] numbers = new long[2 * size()];
-    allGather(LongBuffer.wrap(own), LongBuffer.wrap(numbers));
+    long[] numbers = numbers(Objects.requireNonNull(bytes, "bytes").length, root);
     for (int rank = 0; rank < size(); rank++) {
       long other = numbers[2 * rank + 1];
       if (other != root) {
@@ -310,11 +308,10 @@ public interface Communicator extends AutoCloseable {
     return all;
   }
 
-  private long[] lengths(byte[] bytes) {
-    long[] own = {Objects.requireNonNull(bytes, "bytes").length};
-    long[] lengths = new long[size()];
-    allGather(LongBuffer.wrap(own), LongBuffer.wrap(lengths));
-    return lengths;
+  private long[] numbers(long... own) {
+    long[] all = new long[own.length * size()];
+    allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
+    return all;
   }
 
   /**
