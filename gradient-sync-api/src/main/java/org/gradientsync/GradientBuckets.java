@@ -371,7 +371,7 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder firstBucketBytes(long newBytes);
 
     /**
-     * {@return this builder} Otherwise {@link #finish} averages.
+     * {@return this builder} Without overlap, {@link #finish} averages.
      *
      * @param newOverlap whether averages overlap with the backward pass; true if not set
      */
