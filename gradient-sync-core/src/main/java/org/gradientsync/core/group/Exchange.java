@@ -16,7 +16,7 @@ import org.gradientsync.spi.Message;
  * simple rather than fast.
  */
 public final class Exchange {
-  private static final int PIECE = 1 << 17; // elements of one message
+  private static final int PIECE_BYTES = 1 << 20; // of one message
   private static final Condition NOTHING = () -> true;
 
   /** Elements of a buffer to send to a rank, or to receive from it; without any, no message. */
@@ -27,9 +27,11 @@ public final class Exchange {
       return count * HostElement.of(data).size();
     }
 
-    /** What follows the first elements, as much as one message has. */
-    private Part piece(int done) {
-      return new Part(data, from + done, Math.max(0, Math.min(count - done, PIECE)), peer);
+    /** As much as one message has, after a number of others; without elements after the last. */
+    private Part piece(int number) {
+      int most = count == 0 ? 0 : PIECE_BYTES / HostElement.of(data).size();
+      int done = (int) Math.min(count, (long) number * most);
+      return new Part(data, from + done, Math.min(count - done, most), peer);
     }
   }
 
@@ -81,9 +83,12 @@ public final class Exchange {
 
   /** Sends and receives at the same time. */
   public void move(Part send, Part receive, int channel) {
-    for (long done = 0; done < Math.max(send.count, receive.count); done += PIECE) {
-      Part out = send.piece((int) done);
-      Part in = receive.piece((int) done);
+    for (int number = 0; ; number++) {
+      Part out = send.piece(number);
+      Part in = receive.piece(number);
+      if (out.count + in.count == 0) {
+        return;
+      }
       try (Message receiver = receiver(in, channel);
           Message sender = sender(out, channel)) {
         receiver.start();
