@@ -77,7 +77,7 @@ public final class Job {
     number = number == 0 ? random : number;
   }
 
-  /** This rank's number on its node, by which it has its device, until ranks are lost or join. */
+  /** By which this rank has its device: its number on its node, before ranks are lost or join. */
   public int place() {
     return place;
   }

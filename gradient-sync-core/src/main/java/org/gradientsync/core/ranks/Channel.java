@@ -17,7 +17,7 @@ public final class Channel {
   public static final int ARRIVALS = 6; // notices of ranks that have arrived at a late call
   public static final int SURVIVORS = 7; // how the ranks that are left agree to go on
 
-  public static final int DEVICE_TAG = Communicator.MAX_TAG + 1; // for those on device memory
+  public static final int DEVICE_TAG = Communicator.MAX_TAG + 1; // of messages on device memory
   private static final int USER = 16;
   public static final int BITS = 13; // the number of tag bits that hold the channel
 

@@ -108,9 +108,12 @@ public final class ArrivalNotices implements AutoCloseable {
   }
 
   /**
-   * Sends what is new, and reads what has come. Does nothing before a call is late. Ranks that are
-   * near see each other arrive; some of them have come. A rank that tells does so even if no other
-   * one has told of the call.
+   * Sends what is new, and reads what has come. Does nothing before a call is late.
+   *
+   * @param sequence the call in which this rank waits
+   * @param near the ranks that see each other arrive
+   * @param come those of them that have arrived
+   * @param tells whether to tell the others, unless one of them has told of the call
    */
   void exchange(long sequence, IntPredicate near, IntPredicate come, boolean tells) {
     if (!mailbox.isOpen()) {

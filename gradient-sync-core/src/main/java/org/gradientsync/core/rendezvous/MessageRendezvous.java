@@ -56,8 +56,12 @@ public final class MessageRendezvous implements Rendezvous {
   private long looked; // for notices
 
   /**
-   * Takes {@link #bytes} for each rank of this node, by local ranks, and notices that their owner
-   * closes. Small contributions may travel with the calls, and sums of them, on all ranks or none.
+   * Creates the rendezvous of a group.
+   *
+   * @param memory {@link #bytes} for each rank of this node, by local ranks
+   * @param notices of the group; closed by their owner
+   * @param carries whether small contributions may travel with the calls; the same on all ranks
+   * @param sums whether sums of them may
    */
   public MessageRendezvous(
       GroupTransport group,
