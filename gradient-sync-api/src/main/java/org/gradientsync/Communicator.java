@@ -172,9 +172,9 @@ public interface Communicator extends AutoCloseable {
    * @param data the elements to send
    * @param destination another rank
    * @param tag from 0 to {@link #MAX_TAG}; the receiver passes the same
-   * @throws MismatchedCallException on both ranks if the receiver expects another type or count; on
-   *     all ranks, and breaking the communicator, if the receiver waits for this rank in another
-   *     call
+   * @throws MismatchedCallException on both ranks if the receiver expects another type, count or
+   *     tag; on all ranks, and breaking the communicator, if the receiver waits for this rank in
+   *     another call
    */
   void send(Buffer data, int destination, int tag);
 
@@ -184,8 +184,8 @@ public interface Communicator extends AutoCloseable {
    * @param data the target, with exactly as many elements as are sent
    * @param source another rank
    * @param tag from 0 to {@link #MAX_TAG}; the sender passes the same
-   * @throws MismatchedCallException on both ranks if the sender has another type or count; on all
-   *     ranks, and breaking the communicator, if the sender waits for this rank in another call
+   * @throws MismatchedCallException on both ranks if the sender has another type, count or tag; on
+   *     all ranks, and breaking the communicator, if the sender waits for this rank in another call
    */
   void receive(Buffer data, int source, int tag);
 
@@ -198,7 +198,8 @@ public interface Communicator extends AutoCloseable {
    * @param receive the target of the source's elements; must not overlap send
    * @param source the rank that sends them
    * @param tag from 0 to {@link #MAX_TAG}; the same on all ranks involved
-   * @throws MismatchedCallException as for {@link #send} and {@link #receive}
+   * @throws MismatchedCallException as for {@link #send} and {@link #receive}; if only one of the
+   *     two messages matches, its elements have moved
    */
   void sendReceive(Buffer send, int destination, Buffer receive, int source, int tag);
 

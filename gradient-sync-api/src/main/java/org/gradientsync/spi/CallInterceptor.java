@@ -1,7 +1,6 @@
 package org.gradientsync.spi;
 
 import java.util.function.Function;
-import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 
 /**
@@ -12,29 +11,19 @@ import org.gradientsync.GradientSync;
  */
 public interface CallInterceptor {
   /**
-   * Called before each call on device buffers, before {@code register}, and before the average of
-   * each bucket. Runs on the thread that makes the call, after all earlier calls have ended, and
-   * with no lock held.
+   * Called before each call on device buffers, before {@code register}, before the average of each
+   * bucket, and before each collective of the sync's communicator and of those split from it. Runs
+   * on the thread that makes the call, after all earlier calls have ended, and with no lock held.
    *
-   * @param call the program's call; of several broadcasts the first
-   * @param ranks the number of ranks of the sync
-   * @return the call to make: this one, another one on this device, or null to skip it
+   * @param call the program's call; of several broadcasts the first; a {@link HostCall} of a
+   *     communicator, or if it reduces a call on copies in host memory
+   * @param ranks the number of ranks of the sync or the communicator
+   * @return the call to make: this one, another one on the same device, or null to skip it
    */
   CollectiveCall beforeCall(CollectiveCall call, int ranks);
 
   /** Called before {@code copyFrom} and {@code copyTo} of any buffer of the sync's device. */
   void beforeCopy();
-
-  /**
-   * Wraps the communicator that the sync returns to the program. The sync's {@code barrier} uses
-   * the wrapped communicator, too.
-   *
-   * @param communicator the sync's own communicator
-   * @param turn waits until the averages of all buckets that precede a call have ended; run it
-   *     before counting a call
-   * @return the communicator for the program
-   */
-  Communicator around(Communicator communicator, Runnable turn);
 
   /** Implemented by the builders that {@link GradientSync#builder} returns. */
   interface Installer {

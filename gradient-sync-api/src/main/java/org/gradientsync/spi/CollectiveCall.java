@@ -6,7 +6,7 @@ import org.gradientsync.ReduceOp;
 
 /**
  * What one rank asks for in one call: what is to happen, with which input and output, with which
- * reduction, and with which root or peer.
+ * reduction, and with which root or peer. A {@link HostCall} is the same on Java buffers.
  *
  * <p>Input and output consist of blocks of the same type and count: one block, or one for each rank
  * in rank order. All-reduces and broadcasts are in place: their input is their output. A send has
@@ -19,7 +19,7 @@ import org.gradientsync.ReduceOp;
  * keeps a {@link #copy}. Two calls are equal if they ask for the same with the same buffers. Not
  * thread-safe.
  */
-public final class CollectiveCall {
+public class CollectiveCall {
   /** What a call does. */
   public enum Kind {
     /** Every rank gets the reduction of all ranks' elements, in place. */
@@ -180,7 +180,7 @@ public final class CollectiveCall {
    * @param newRoot the root, or the other rank of a message, or {@link RankGroup#NO_RANK}
    * @return this call
    */
-  public CollectiveCall set(
+  public final CollectiveCall set(
       Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
     kind = newKind;
     in = newIn;
@@ -199,7 +199,7 @@ public final class CollectiveCall {
    * @param newOutCounts the count of each block of the output, or null if the output is one block
    * @return this call, which keeps the arrays; {@link #copy} copies them
    */
-  public CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
+  public final CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
     inCounts = newInCounts;
     outCounts = newOutCounts;
     return this;
@@ -210,7 +210,7 @@ public final class CollectiveCall {
    *
    * @return a new call, equal to this one
    */
-  public CollectiveCall copy() {
+  public final CollectiveCall copy() {
     return new CollectiveCall(kind, in, out, op, root)
         .counts(
             inCounts == null ? null : inCounts.clone(),
@@ -266,7 +266,7 @@ public final class CollectiveCall {
    *
    * @return its kind, the same on all ranks but for messages
    */
-  public Kind kind() {
+  public final Kind kind() {
     return kind;
   }
 
@@ -275,7 +275,7 @@ public final class CollectiveCall {
    *
    * @return a buffer, or null if this rank has no input
    */
-  public DeviceBuffer in() {
+  public final DeviceBuffer in() {
     return in;
   }
 
@@ -284,7 +284,7 @@ public final class CollectiveCall {
    *
    * @return a buffer, or null if this rank has no output
    */
-  public DeviceBuffer out() {
+  public final DeviceBuffer out() {
     return out;
   }
 
@@ -294,7 +294,7 @@ public final class CollectiveCall {
    *
    * @return a buffer, or null for a barrier
    */
-  public DeviceBuffer buffer() {
+  public final DeviceBuffer buffer() {
     return out != null ? out : in;
   }
 
@@ -303,7 +303,7 @@ public final class CollectiveCall {
    *
    * @return the same on all ranks; null if nothing is reduced
    */
-  public ReduceOp op() {
+  public final ReduceOp op() {
     return op;
   }
 
@@ -313,7 +313,7 @@ public final class CollectiveCall {
    * @return the same on all ranks; the other rank of a message; {@link RankGroup#NO_RANK} if there
    *     is none
    */
-  public int root() {
+  public final int root() {
     return root;
   }
 
@@ -322,7 +322,7 @@ public final class CollectiveCall {
    *
    * @return a rank of the group
    */
-  public int peer() {
+  public final int peer() {
     return root;
   }
 
@@ -331,7 +331,7 @@ public final class CollectiveCall {
    *
    * @return false for a receive, and for all that is no message
    */
-  public boolean sends() {
+  public final boolean sends() {
     return kind == Kind.SEND;
   }
 
@@ -340,7 +340,7 @@ public final class CollectiveCall {
    *
    * @return false if all blocks have the same count
    */
-  public boolean hasCounts() {
+  public final boolean hasCounts() {
     return inCounts != null || outCounts != null;
   }
 
@@ -349,7 +349,7 @@ public final class CollectiveCall {
    *
    * @return null if all blocks have the same count, or the input is one block
    */
-  public long[] inCounts() {
+  public final long[] inCounts() {
     return inCounts;
   }
 
@@ -358,7 +358,7 @@ public final class CollectiveCall {
    *
    * @return null if all blocks have the same count, or the output is one block
    */
-  public long[] outCounts() {
+  public final long[] outCounts() {
     return outCounts;
   }
 
@@ -377,6 +377,7 @@ public final class CollectiveCall {
   @Override
   public boolean equals(Object object) {
     return object instanceof CollectiveCall other
+        && getClass() == other.getClass()
         && kind == other.kind
         && in == other.in
         && out == other.out

@@ -35,7 +35,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.gradientsync.Communicator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
@@ -191,11 +190,6 @@ class ElasticDataParallelTest {
 
       @Override
       public void beforeCopy() {}
-
-      @Override
-      public Communicator around(Communicator communicator, Runnable turn) {
-        return communicator;
-      }
     };
   }
 

@@ -128,7 +128,7 @@ public final class DeadlockDetector implements AutoCloseable {
     Probe.Wait last = probe.last();
     if (here == null
         || here != pending && callers.size() > 1
-        || here.group.arrivals().hasReached(last.phase(), last.number(), last.tag(), last.waiting())
+        || here.group.arrivals().hasReached(last.phase(), last.number(), last.waiting())
         || !pending.isWaiting()) {
       return;
     }

@@ -40,7 +40,9 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /** Begins a wait in the call with a number: of the collective, or the {@link Arrivals#rounds}. */
+  /**
+   * Begins a wait in the call with a number: of the collective, or the {@link Arrivals#reached}.
+   */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;
@@ -115,7 +117,6 @@ public final class LongWait {
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
     call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
-    return new Probe.Wait(
-        rank, awaited(), group.key(), phase, number, group.arrivals().tag(), id, call);
+    return new Probe.Wait(rank, awaited(), group.key(), phase, number, id, call);
   }
 }

@@ -31,7 +31,6 @@ public final class Probe {
       GroupKey group,
       WaitPhase phase,
       long number,
-      int tag,
       long id,
       ByteBuffer call) {
     private long hash() {
@@ -41,7 +40,7 @@ public final class Probe {
 
   static final int MAX = 15; // waits, in the 4 KB that a closed send still sends
   private static final int HEADER = 9 * Long.BYTES;
-  private static final int WAIT = 8 * Long.BYTES + CallRecord.BYTES;
+  private static final int WAIT = 7 * Long.BYTES + CallRecord.BYTES;
   static final int BYTES = HEADER + MAX * WAIT;
 
   final Kind kind;
@@ -76,7 +75,7 @@ public final class Probe {
     for (Wait wait : waits) {
       out.putLong(wait.waiting).putLong(wait.awaited);
       out.putLong(wait.group.context()).putLong(wait.group.id());
-      out.putLong(wait.phase.ordinal()).putLong(wait.number).putLong(wait.tag).putLong(wait.id);
+      out.putLong(wait.phase.ordinal()).putLong(wait.number).putLong(wait.id);
       out.put(wait.call.duplicate());
     }
     return out.clear();
@@ -110,7 +109,6 @@ public final class Probe {
       GroupKey key = new GroupKey((int) in.getLong(), in.getLong());
       long phase = in.getLong();
       long number = in.getLong();
-      int tag = (int) in.getLong();
       long id = in.getLong();
       ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
       in.get(call.array());
@@ -120,7 +118,7 @@ public final class Probe {
         return null;
       }
       WaitPhase known = WaitPhase.values()[(int) phase];
-      probe.waits.add(new Wait((int) waiting, (int) awaited, key, known, number, tag, id, call));
+      probe.waits.add(new Wait((int) waiting, (int) awaited, key, known, number, id, call));
     }
     return probe;
   }

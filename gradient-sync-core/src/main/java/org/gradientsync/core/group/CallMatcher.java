@@ -6,7 +6,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.diagnosis.WatchedGroup;
-import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
@@ -14,8 +13,6 @@ import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.CollectiveCall.Kind;
-import org.gradientsync.spi.Message;
 
 /**
  * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks
@@ -38,15 +35,7 @@ public final class CallMatcher {
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   void meet(Origin origin, CollectiveCall call) {
     state.requireUsable();
-    meet(group.calls().record(origin, call), (AbstractDeviceBuffer) call.in());
-  }
-
-  public void meet(Origin origin, Kind kind, int element, long count, int root) {
-    state.requireUsable();
-    meet(group.calls().record(origin, kind, element, count, root), null);
-  }
-
-  private void meet(ByteBuffer record, AbstractDeviceBuffer buffer) {
+    ByteBuffer record = group.calls().record(origin, call);
     Rendezvous rendezvous = group.arrivals().beginRendezvous();
     long found = notFinite;
     notFinite = -1;
@@ -74,15 +63,15 @@ public final class CallMatcher {
     ByteBuffer out = own;
     ByteBuffer counted = own;
     for (int peer = 0; peer < group.size(); peer++) {
-      ByteBuffer call = rendezvous.call(peer);
-      same &= CallRecord.same(own, call);
-      same &= CallRecord.sameName(in, call, CallRecord.INPUT);
-      same &= CallRecord.sameName(out, call, CallRecord.OUTPUT);
-      sameEnqueued &= CallRecord.sameEnqueued(counted, call);
-      finite &= CallRecord.notFinite(call) < 0;
-      in = CallRecord.hasName(in, CallRecord.INPUT) ? in : call;
-      out = CallRecord.hasName(out, CallRecord.OUTPUT) ? out : call;
-      counted = CallRecord.enqueued(counted) >= 0 ? counted : call;
+      ByteBuffer other = rendezvous.call(peer);
+      same &= CallRecord.same(own, other);
+      same &= CallRecord.sameName(in, other, CallRecord.INPUT);
+      same &= CallRecord.sameName(out, other, CallRecord.OUTPUT);
+      sameEnqueued &= CallRecord.sameEnqueued(counted, other);
+      finite &= CallRecord.notFinite(other) < 0;
+      in = CallRecord.hasName(in, CallRecord.INPUT) ? in : other;
+      out = CallRecord.hasName(out, CallRecord.OUTPUT) ? out : other;
+      counted = CallRecord.enqueued(counted) >= 0 ? counted : other;
     }
     if (same && sameEnqueued && finite) {
       return;
@@ -90,7 +79,8 @@ public final class CallMatcher {
     group.calls().finished();
     if (same && sameEnqueued) {
       throw new NotFiniteException(
-          CallTable.ofNotFinite(rendezvous, group.rank(), group.size(), buffer));
+          CallTable.ofNotFinite(
+              rendezvous, group.rank(), group.size(), (AbstractDeviceBuffer) call.in()));
     }
     String table = CallTable.ofMismatch(rendezvous, group.rank(), group.size(), !sameEnqueued);
     throw sameEnqueued
@@ -120,26 +110,6 @@ public final class CallMatcher {
       throw state.inMiddle(e);
     }
     group.calls().finished();
-  }
-
-  /** Records an exchange with single other ranks, or {@link RankMap#NO_RANK}. */
-  public void beginPair(Kind kind, int element, long count, int destination, int source, int tag) {
-    beginPair(tag);
-    group.arrivals().addPeer(destination, true);
-    group.arrivals().addPeer(source, false);
-    group.calls().record(Origin.COMMUNICATOR, kind, element, count, tag);
-  }
-
-  /** As above, for calls that the caller adds and records. */
-  void beginPair(int tag) {
-    state.requireUsable();
-    group.arrivals().beginPair(tag);
-  }
-
-  /** Waits for a rank that this one sends to, or receives from, until it reaches this round. */
-  public void awaitPair(Message message, int peer, boolean sends) {
-    WaitPhase phase = sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
-    wait.await(message, peer, phase, group.arrivals().rounds(peer, sends));
   }
 
   /** Announces at the next rendezvous the index of an element that is not finite, or -1. */

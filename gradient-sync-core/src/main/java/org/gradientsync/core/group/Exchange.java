@@ -3,11 +3,14 @@ package org.gradientsync.core.group;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.List;
 import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.Message;
 
@@ -20,7 +23,7 @@ public final class Exchange {
   private static final Condition NOTHING = () -> true;
 
   /** Elements of a buffer to send to a rank, or to receive from it; without any, no message. */
-  public record Part(Buffer data, int from, int count, int peer) {
+  private record Part(Buffer data, int from, int count, int peer) {
     private static final Part NONE = new Part(null, 0, 0, RankMap.NO_RANK);
 
     private int bytes() {
@@ -45,12 +48,27 @@ public final class Exchange {
     this.wait = wait;
   }
 
-  public void send(Buffer data, int from, int count, int destination, int channel) {
-    move(new Part(data, from, count, destination), Part.NONE, channel);
+  /** Sends elements of a collective. */
+  public void send(Buffer data, int from, int count, int destination) {
+    move(new Part(data, from, count, destination), Part.NONE, Channel.DATA);
   }
 
-  public void receive(Buffer data, int from, int count, int source, int channel) {
-    move(Part.NONE, new Part(data, from, count, source), channel);
+  /** Receives elements of a collective. */
+  public void receive(Buffer data, int from, int count, int source) {
+    move(Part.NONE, new Part(data, from, count, source), Channel.DATA);
+  }
+
+  /** Moves up to one message to a rank and one from a rank, which have matched. */
+  public void move(List<CollectiveCall> messages) {
+    Part send = Part.NONE;
+    Part receive = Part.NONE;
+    for (CollectiveCall message : messages) {
+      Buffer data = ((HostCall) message).hostBuffer();
+      Part part = new Part(data, data.position(), data.remaining(), message.peer());
+      send = message.sends() ? part : send;
+      receive = message.sends() ? receive : part;
+    }
+    move(send, receive, Channel.MESSAGES);
   }
 
   /**
@@ -82,7 +100,7 @@ public final class Exchange {
   }
 
   /** Sends and receives at the same time. */
-  public void move(Part send, Part receive, int channel) {
+  private void move(Part send, Part receive, int channel) {
     for (int number = 0; ; number++) {
       Part out = send.piece(number);
       Part in = receive.piece(number);
@@ -93,11 +111,13 @@ public final class Exchange {
           Message sender = sender(out, channel)) {
         receiver.start();
         sender.start();
-        wait.await(receiver, in.peer);
         if (in.count > 0) {
+          wait.await(receiver, in.peer);
           HostBuffers.copy(HostElement.of(in.data).view(incoming), 0, in.data, in.from, in.count);
         }
-        wait.await(sender, out.peer);
+        if (out.count > 0) {
+          wait.await(sender, out.peer);
+        }
       }
     }
   }

@@ -12,8 +12,9 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
-import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
@@ -30,43 +31,54 @@ record GroupSplit(
   private static final int NUMBER = 2; // random
   private static final int OPEN = 3; // its number of tag ranges in use
   private static final int FREE = 4; // its lowest that is not
+  private static final CollectiveCall SPLIT =
+      new CollectiveCall(Kind.ALL_GATHER, null, null, null, RankMap.NO_RANK);
   private static final SecureRandom RANDOM = new SecureRandom();
 
   /** The messages of the subgroup that this rank joins; null if its color is negative. */
   GroupTransport agree(int color, int key) {
     BitSet used = job.usedContexts();
-    matcher.meet(origin, Kind.ALL_GATHER, CallRecord.NO_ELEMENT, 0, CallRecord.NO_ROOT);
-    long[] all = allGather(color, key, RANDOM.nextLong(), used.cardinality(), used.nextClearBit(0));
-    group.calls().finished();
+    long[] own = {color, key, RANDOM.nextLong(), used.cardinality(), used.nextClearBit(0)};
+    long[] all = new long[WORDS * group.size()];
+    int[] context = new int[1];
+    matcher.meet(origin, SPLIT);
+    matcher.run(
+        all,
+        words -> {
+          allGather(own, words);
+          context[0] = reserve(words);
+        });
     if (group.key().isWorld()) { // from two numbers, so that it reveals no group's id
       job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
     }
-    int context = reserve(all);
-    if (color >= 0) {
-      return part(all, color, context);
+    if (context[0] >= Job.MAX_GROUPS) {
+      throw tooMany(ofEach(all, OPEN));
     }
-    job.release(context);
+    if (color >= 0) {
+      return part(all, color, context[0]);
+    }
+    job.release(context[0]);
     return null;
   }
 
-  private long[] allGather(long... own) {
-    long[] all = new long[own.length * group.size()];
+  private void allGather(long[] own, long[] all) {
     exchange.allGather(LongBuffer.wrap(own), LongBuffer.wrap(all));
-    return all;
   }
 
+  /** Returns {@link Job#MAX_GROUPS} or more if no range is free. */
   private int reserve(long[] all) {
     int lowest = (int) LongStream.of(ofEach(all, FREE)).max().getAsLong();
+    long[] reserved = new long[group.size()];
     while (true) {
       int own = job.reserveFrom(lowest);
-      long[] reserved = allGather(own);
+      allGather(new long[] {own}, reserved);
       lowest = (int) LongStream.of(reserved).max().getAsLong();
       if (lowest < Job.MAX_GROUPS && LongStream.of(reserved).min().getAsLong() == lowest) {
         return lowest;
       }
       job.release(own);
       if (lowest >= Job.MAX_GROUPS) {
-        throw tooMany(ofEach(all, OPEN));
+        return lowest;
       }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }

@@ -90,8 +90,8 @@ final class GroupState {
 
   /** What a call throws if it has failed in the middle, by an exception of any kind. */
   RuntimeException inMiddle(Throwable e) {
-    return e instanceof RankLostException lost && isBroken()
-        ? lost
+    return isBroken() && (e == broken || e instanceof RankLostException)
+        ? (RuntimeException) e
         : broken("the call failed in the middle: " + e, e);
   }
 

@@ -17,17 +17,19 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
+import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
 /**
- * Brings two ranks together for a message between their device buffers. Sender and receiver
- * exchange their calls, so both know whether type and count match before any element moves. The
- * caller holds the group's lock.
+ * Brings two ranks together for a message. Sender and receiver exchange their calls, so both know
+ * whether type, count and tag match before any element moves. The caller holds the group's lock.
  */
 final class MessageMatcher implements AutoCloseable {
   private final GroupTransport transport;
+  private final GroupState state;
+  private final Wait wait;
   private final CallMatcher matcher;
   private final Calls calls;
   private final Arrivals arrivals;
@@ -51,7 +53,9 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(WatchedGroup group, CallMatcher matcher) {
+  MessageMatcher(WatchedGroup group, GroupState state, Wait wait, CallMatcher matcher) {
+    this.state = state;
+    this.wait = wait;
     transport = group.messages();
     calls = group.calls();
     arrivals = group.arrivals();
@@ -60,10 +64,10 @@ final class MessageMatcher implements AutoCloseable {
     receiving = new Link[transport.size()];
   }
 
-  void meet(CollectiveCall message) {
+  void meet(Origin origin, CollectiveCall message) {
     single.clear();
     single.add(message);
-    MismatchedCallException mismatch = meet(single);
+    MismatchedCallException mismatch = meet(origin, single);
     single.clear();
     if (mismatch != null) {
       calls.finished();
@@ -72,7 +76,7 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   /** Exchanges messages round by round. The body moves those that match; it may exchange others. */
-  void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+  void exchange(Origin origin, List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
     MismatchedCallException failure = null;
     List<CollectiveCall> round = spare.isEmpty() ? new ArrayList<>() : spare.pop();
     try {
@@ -80,7 +84,7 @@ final class MessageMatcher implements AutoCloseable {
       for (int number = 0; left > 0; number++) {
         MessageRounds.fill(round, messages, number);
         left -= round.size();
-        MismatchedCallException mismatch = meet(round);
+        MismatchedCallException mismatch = meet(origin, round);
         failure = failure == null ? mismatch : failure;
         matcher.run(round, body);
       }
@@ -93,28 +97,24 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   /** Meets the other ranks of messages, and removes those that do not match. */
-  private MismatchedCallException meet(List<CollectiveCall> round) {
-    matcher.beginPair(Channel.DEVICE_TAG);
+  private MismatchedCallException meet(Origin origin, List<CollectiveCall> round) {
+    state.requireUsable();
+    arrivals.beginPairs();
     links.clear();
     for (int i = 0; i < round.size(); i++) {
-      CollectiveCall message = round.get(i);
-      links.add(record(message));
-      arrivals.addPeer(message.peer(), message.sends());
+      links.add(record(origin, round.get(i)));
     }
-    arrivals.nextRound();
     for (int i = 0; i < links.size(); i++) {
       links.get(i).receive.start();
       links.get(i).send.start();
     }
     for (int i = 0; i < links.size(); i++) {
-      Link link = links.get(i);
-      matcher.awaitPair(link.receive, link.peer, link.sends);
-      matcher.awaitPair(link.send, link.peer, link.sends);
+      await(links.get(i));
     }
-    arrivals.endRounds();
     MismatchedCallException first = null;
     for (int i = links.size() - 1; i >= 0; i--) {
       Link link = links.get(i);
+      arrivals.reach(link.peer, link.sends);
       if (!link.matches()) {
         round.remove(i);
         first =
@@ -125,22 +125,31 @@ final class MessageMatcher implements AutoCloseable {
     return first;
   }
 
-  private Link record(CollectiveCall message) {
+  private Link record(Origin origin, CollectiveCall message) {
     int peer = message.peer();
-    Link[] all = message.sends() ? sending : receiving;
-    all[peer] = all[peer] == null ? newLink(peer, message.sends()) : all[peer];
-    all[peer].own.put(0, calls.record(Origin.SYNC, message), 0, CallRecord.BYTES);
+    boolean sends = message.sends();
+    Link[] all = sends ? sending : receiving;
+    all[peer] = all[peer] == null ? newLink(peer, sends) : all[peer];
+    all[peer].own.put(0, calls.record(origin, message), 0, CallRecord.BYTES);
+    arrivals.reach(peer, sends);
     return all[peer];
   }
 
   private Link newLink(int peer, boolean sends) {
     ByteBuffer own = HostBuffers.allocate(CallRecord.BYTES);
     ByteBuffer other = HostBuffers.allocate(CallRecord.BYTES);
-    int forward = Channel.sending(Channel.DEVICE_TAG);
-    int back = Channel.receiving(Channel.DEVICE_TAG);
-    Message send = transport.sender(own, peer, sends ? forward : back);
-    return new Link(
-        peer, sends, own, other, send, transport.receiver(other, peer, sends ? back : forward));
+    int there = sends ? Channel.MESSAGES : Channel.REPLIES;
+    int back = sends ? Channel.REPLIES : Channel.MESSAGES;
+    Message send = transport.sender(own, peer, there);
+    return new Link(peer, sends, own, other, send, transport.receiver(other, peer, back));
+  }
+
+  private void await(Link link) {
+    WaitPhase phase = link.sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
+    long number = arrivals.reached(link.peer, link.sends);
+    calls.show(link.own);
+    wait.await(link.receive, link.peer, phase, number);
+    wait.await(link.send, link.peer, phase, number);
   }
 
   @Override

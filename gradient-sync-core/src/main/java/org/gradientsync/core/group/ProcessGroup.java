@@ -22,7 +22,6 @@ import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
@@ -76,7 +75,7 @@ public final class ProcessGroup implements RankGroup {
     state = new GroupState(watched, reports, job::isEnding);
     wait = new Wait(watched, state, longWait, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(watched, matcher);
+    messageMatcher = new MessageMatcher(watched, state, wait, matcher);
     job.opened(this);
     if (isWorld()) {
       job.liveness.watchWorld(departures);
@@ -219,12 +218,6 @@ public final class ProcessGroup implements RankGroup {
     matcher.run(call, body);
   }
 
-  public synchronized void run(
-      Origin origin, Kind kind, int element, long count, int root, Runnable body) {
-    matcher.meet(origin, kind, element, count, root);
-    matcher.run(body, Runnable::run);
-  }
-
   @Override
   public void meet(CollectiveCall call) {
     meet(Origin.SYNC, call);
@@ -232,7 +225,7 @@ public final class ProcessGroup implements RankGroup {
 
   private void meet(Origin origin, CollectiveCall call) {
     if (call.kind().isMessage()) {
-      messageMatcher.meet(call);
+      messageMatcher.meet(origin, call);
     } else {
       matcher.meet(origin, call);
     }
@@ -245,9 +238,13 @@ public final class ProcessGroup implements RankGroup {
   }
 
   @Override
+  public void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+    exchange(Origin.SYNC, messages, body);
+  }
+
   public synchronized void exchange(
-      List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
-    messageMatcher.exchange(messages, body);
+      Origin origin, List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+    messageMatcher.exchange(origin, messages, body);
   }
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */

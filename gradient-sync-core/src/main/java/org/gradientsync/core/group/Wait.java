@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.WatchedGroup;
+import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -24,12 +25,14 @@ final class Wait {
   private static final long LOOK_NANOS = Duration.ofMillis(10).toNanos();
 
   final Watchers watchers;
+  private final Arrivals arrivals;
   private final GroupState state;
   private final LongWait current;
   private final int spins;
   volatile Timeouts timeouts;
 
   Wait(WatchedGroup group, GroupState state, LongWait current, int ranksOnNode, Timeouts timeouts) {
+    arrivals = group.arrivals();
     this.state = state;
     this.current = current;
     this.timeouts = timeouts;
@@ -39,7 +42,13 @@ final class Wait {
 
   /** Waits for a message with which a rank that has arrived does its part. */
   void await(Message message, int peer) {
-    await(message, peer, WaitPhase.DATA, 0);
+    if (arrivals.isPair()) {
+      boolean sends = arrivals.sendsTo(peer);
+      WaitPhase phase = sends ? WaitPhase.SEND_DATA : WaitPhase.RECEIVE_DATA;
+      await(message, peer, phase, arrivals.reached(peer, sends));
+    } else {
+      await(message, peer, WaitPhase.DATA, 0);
+    }
   }
 
   /** As above, until the rank does something else; for the number see {@link LongWait#begin}. */

@@ -118,8 +118,8 @@ final class Watchers {
     int peer = wait.peer();
     left = left || state.test(hasLeft, peer);
     WaitPhase phase = wait.phase();
-    boolean isCollective = phase == WaitPhase.RENDEZVOUS || phase == WaitPhase.DATA;
-    boolean finished = left && isCollective && !hasNotFinished.test(peer);
+    boolean isMeeting = phase == WaitPhase.SEND || phase == WaitPhase.RECEIVE; // of two ranks
+    boolean finished = left && !isMeeting && !hasNotFinished.test(peer);
     int before = gone;
     if (left && !finished) {
       gone = peer;

@@ -1,7 +1,5 @@
 package org.gradientsync.core.ranks;
 
-import org.gradientsync.Communicator;
-
 /**
  * The purpose of a group's message, in the lower bits of its tag. Between two ranks, a channel has
  * at most one pending message in each direction, or several that arrive in the order in which they
@@ -17,18 +15,9 @@ public final class Channel {
   public static final int ARRIVALS = 6; // notices of ranks that have arrived at a late call
   public static final int SURVIVORS = 7; // how the ranks that are left agree to go on
 
-  public static final int DEVICE_TAG = Communicator.MAX_TAG + 1; // of messages on device memory
-  private static final int USER = 16;
-  public static final int BITS = 13; // the number of tag bits that hold the channel
+  public static final int MESSAGES = 8; // from the sender of a message: its call, then the data
+  public static final int REPLIES = 9; // from the receiver: its call
+  public static final int BITS = 4; // the number of tag bits that hold the channel
 
   private Channel() {}
-
-  public static int sending(int userTag) {
-    return USER + 2 * userTag;
-  }
-
-  /** The channel for the receiver's replies to {@link #sending}. */
-  public static int receiving(int userTag) {
-    return sending(userTag) + 1;
-  }
 }

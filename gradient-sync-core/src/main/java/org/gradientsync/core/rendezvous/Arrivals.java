@@ -14,11 +14,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and
- * exchanges between two ranks. The caller holds the group's lock unless a method states otherwise.
+ * Which calls the ranks of a group have reached: collectives, in which all ranks meet, and messages
+ * between two ranks. The caller holds the group's lock unless a method states otherwise.
  */
 public final class Arrivals implements AutoCloseable {
-  private static final int ROUNDS = 2; // of an exchange
   private static final Logger log = LoggerFactory.getLogger(Arrivals.class);
 
   private final GroupTransport transport;
@@ -27,15 +26,13 @@ public final class Arrivals implements AutoCloseable {
   private final ArrivalNotices notices;
   private Rendezvous rendezvous;
 
-  // The exchanges that this rank has had with each other one. Both ranks of a pair count alike,
-  // because neither ends an exchange without the other.
+  // The stages of messages to and from each other rank: two for each message, as its data moves
+  // only when a rank has met the ranks of all messages that it has at a time. Both ranks of a pair
+  // count alike, because neither ends a message without the other.
   private final long[] sent;
   private final long[] received;
-  private boolean pair; // whether the last call is an exchange; to and from these ranks:
-  private final BitSet destinations = new BitSet();
-  private final BitSet sources = new BitSet();
-  private int tag;
-  private int round; // 0 between exchanges
+  private final BitSet destinations = new BitSet(); // of the last messages
+  private boolean pair; // whether the last call is a message
 
   public Arrivals(GroupTransport transport, Calls calls, Liveness liveness) {
     this.transport = transport;
@@ -60,52 +57,26 @@ public final class Arrivals implements AutoCloseable {
     return rendezvous;
   }
 
-  /** Begins an exchange with the ranks that are added next. */
-  public void beginPair(int newTag) {
+  /** Begins messages with other ranks, which are added next. */
+  public void beginPairs() {
     pair = true;
     destinations.clear();
-    sources.clear();
-    tag = newTag;
-    round = 0;
   }
 
-  /** Adds a rank to the exchange, or {@link RankMap#NO_RANK}. */
-  public void addPeer(int peer, boolean sends) {
-    if (peer != RankMap.NO_RANK) {
-      (sends ? destinations : sources).set(peer);
-    }
+  /** Reaches the next stage of a message to a rank, or from it. */
+  public void reach(int peer, boolean sends) {
+    (sends ? sent : received)[peer]++;
+    destinations.set(peer, sends || destinations.get(peer));
   }
 
-  public int tag() {
-    return tag;
+  /** Whether one of the last messages goes to a rank. */
+  public boolean sendsTo(int peer) {
+    return destinations.get(peer);
   }
 
-  /** Begins a round of the exchange: that of the calls, then that of the verdicts on them. */
-  public void nextRound() {
-    round++;
-  }
-
-  public void endRounds() {
-    round = 0;
-    count(destinations, sent);
-    count(sources, received);
-  }
-
-  private static void count(BitSet current, long[] exchanges) {
-    for (int peer = current.nextSetBit(0); peer >= 0; peer = current.nextSetBit(peer + 1)) {
-      exchanges[peer]++;
-    }
-  }
-
-  /** The rounds of all sends to a rank, or of all receives from it; it must reach as many. */
-  public long rounds(int peer, boolean sends) {
-    return ROUNDS * (sends ? sent : received)[peer] + round;
-  }
-
-  /** The rounds that this rank has reached, as sender or as receiver, for a rank with a tag. */
-  private long reached(int peer, boolean sends, int itsTag) {
-    boolean isCurrent = (sends ? destinations : sources).get(peer) && tag == itsTag;
-    return rounds(peer, sends) - (isCurrent ? 0 : round);
+  /** The stages of messages to a rank that this one has reached, or of those from it. */
+  public long reached(int peer, boolean sends) {
+    return (sends ? sent : received)[peer];
   }
 
   public boolean isPair() {
@@ -134,19 +105,19 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /**
-   * Whether this rank has reached the call for which another rank waits: the collective with a
-   * number, or an exchange with as many {@link #rounds}. Once true, it stays true. The caller holds
-   * the group's lock, or one thread makes all calls.
+   * Whether this rank has reached that for which another rank waits: the collective with a number,
+   * or as many stages of messages. Once true, it stays true. The caller holds the group's lock, or
+   * one thread makes all calls.
    */
-  public boolean hasReached(WaitPhase phase, long number, int itsTag, int worldRank) {
+  public boolean hasReached(WaitPhase phase, long number, int worldRank) {
     int peer = ranks.find(worldRank);
     if (peer == RankMap.NO_RANK) {
       return true;
     }
     return switch (phase) {
       case RENDEZVOUS -> calls.met() >= number;
-      case SEND -> reached(peer, false, itsTag) >= number;
-      case RECEIVE -> reached(peer, true, itsTag) >= number;
+      case SEND, SEND_DATA -> reached(peer, false) >= number;
+      case RECEIVE, RECEIVE_DATA -> reached(peer, true) >= number;
       case DATA -> true;
     };
   }

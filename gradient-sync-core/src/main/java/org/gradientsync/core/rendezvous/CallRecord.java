@@ -4,7 +4,6 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.gradientsync.DataType;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.ShortText;
@@ -12,7 +11,9 @@ import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.HostElement;
+import org.gradientsync.spi.RankGroup;
 
 /**
  * What a rank asks for in one call, in the form that it sends to other ranks: fixed fields of eight
@@ -43,13 +44,6 @@ public final class CallRecord {
     Origin(String text) {
       this.text = text;
     }
-
-    private String rootText(Kind kind) {
-      if (!kind.isMessage()) {
-        return ", root=";
-      }
-      return this == COMMUNICATOR ? ", tag=" : kind == Kind.SEND ? ", to=" : ", from=";
-    }
   }
 
   public static final int BYTES = 192; // the size of a call in a message
@@ -66,7 +60,7 @@ public final class CallRecord {
   private static final int KIND = 0;
   private static final int ELEMENT = 4;
   private static final int COUNT = 8;
-  private static final int OP = 16;
+  private static final int OP = 16; // or the tag of a message on host memory
   private static final int ROOT = 20;
   private static final int SEQUENCE = 24;
   private static final int MEMORY_ID = 32;
@@ -82,50 +76,57 @@ public final class CallRecord {
 
   public static final int INPUT = 0; // the name of the input, or of the only buffer
   public static final int OUTPUT = 1;
-  public static final int NO_ROOT = -1;
-  public static final int NO_ELEMENT = -1;
-  private static final int NO_OP = -1;
+  private static final int NO_ELEMENT = -1;
+  private static final int NO_OP = HostCall.NO_TAG;
   private static final int FIRST_ELEMENT = 100;
   private static final int KIND_BITS = 8; // below the origin
 
   private CallRecord() {}
 
-  public static int element(DataType type) {
-    return type == null ? NO_ELEMENT : type.ordinal();
-  }
-
-  public static int element(Buffer data) {
-    return FIRST_ELEMENT + HostElement.of(data).ordinal();
-  }
-
+  /**
+   * Writes what all ranks compare, and this rank's own fields. A registration matches any
+   * operation.
+   *
+   * @param sequence the number of the call
+   * @param enqueued the number of calls that this rank has enqueued on its device without a
+   *     rendezvous on the host, negative if unknown
+   * @param ranks the number of ranks
+   */
   public static void write(
       ByteBuffer target,
       long sequence,
+      long enqueued,
       Origin origin,
-      Kind kind,
-      int element,
-      long count,
-      ReduceOp op,
-      int root) {
-    target.putInt(KIND, origin.ordinal() << KIND_BITS | kind.ordinal());
-    target.putInt(ELEMENT, element);
-    target.putLong(COUNT, count);
-    target.putInt(OP, op == null ? NO_OP : op.ordinal());
-    target.putInt(ROOT, root);
-    target.putLong(SEQUENCE, sequence);
-  }
-
-  /** As above, for a call on device buffers. A registration matches any operation. */
-  static void write(
-      ByteBuffer target, long sequence, Origin origin, CollectiveCall call, int ranks) {
-    int element = element(call.buffer().type());
+      CollectiveCall call,
+      int ranks) {
     long count = call.blockCount(ranks);
     if (call.in() instanceof AbstractDeviceBuffer in && in.isPadded()) {
       count = in.usedCount(); // which the program knows of
     }
-    ReduceOp op = origin == Origin.REGISTER ? null : call.op();
-    int root = origin == Origin.REGISTER ? NO_ROOT : call.root();
-    write(target, sequence, origin, call.kind(), element, count, op, root);
+    boolean any = origin == Origin.REGISTER;
+    int op = call.op() == null || any ? NO_OP : call.op().ordinal();
+    target.putInt(KIND, origin.ordinal() << KIND_BITS | call.kind().ordinal());
+    target.putInt(ELEMENT, element(call));
+    target.putLong(COUNT, count);
+    target.putInt(OP, call instanceof HostCall host ? host.tag() : op);
+    target.putInt(ROOT, any ? RankGroup.NO_RANK : call.root());
+    target.putLong(SEQUENCE, sequence);
+    target.putLong(ENQUEUED, enqueued);
+    target.putLong(NOT_FINITE, -1);
+    if (!call.kind().isMessage() && call.in() instanceof HostBuffer host) {
+      writePlace(target, host.memoryId(), host.memoryOffset());
+    } else {
+      writePlace(target, NOWHERE, 0);
+    }
+    writeNames(target, call);
+  }
+
+  private static int element(CollectiveCall call) {
+    if (call instanceof HostCall host) {
+      Buffer data = host.hostBuffer();
+      return data == null ? NO_ELEMENT : FIRST_ELEMENT + HostElement.of(data).ordinal();
+    }
+    return call.buffer() == null ? NO_ELEMENT : call.buffer().type().ordinal();
   }
 
   static void writePlace(ByteBuffer target, long memoryId, long memoryOffset) {
@@ -171,35 +172,15 @@ public final class CallRecord {
   }
 
   /**
-   * Adds this rank's own fields: the number of calls that it has enqueued on its device without a
-   * rendezvous on the host, negative if unknown; where its input lies, for ranks that share memory;
-   * and the names of the call's buffers, which is null for a call on host memory. Clears what
-   * {@link #writeNotFinite} adds.
-   */
-  public static void writeOwn(ByteBuffer target, long enqueued, CollectiveCall call) {
-    target.putLong(ENQUEUED, enqueued);
-    target.putLong(NOT_FINITE, -1);
-    writePlace(target, NOWHERE, 0);
-    if (call == null) {
-      writeNames(target, null, null, null);
-    } else if (call.kind().isMessage()) {
-      writeNames(target, call.kind(), call.buffer(), null);
-    } else {
-      if (call.in() instanceof HostBuffer host) {
-        writePlace(target, host.memoryId(), host.memoryOffset());
-      }
-      writeNames(target, call.kind(), call.in(), call.out());
-    }
-  }
-
-  /**
    * Adds the names of a call's buffers. A rank's own block has no offset, because it may be a part
-   * of a buffer that all ranks have; and no name if that buffer is the other one.
+   * of a buffer that all ranks have; and no name if that buffer is the other one. A message has one
+   * buffer, whose name both ranks give as that of the input.
    */
-  private static void writeNames(
-      ByteBuffer target, Kind kind, DeviceBuffer input, DeviceBuffer output) {
-    AbstractDeviceBuffer in = (AbstractDeviceBuffer) input;
-    AbstractDeviceBuffer out = (AbstractDeviceBuffer) output;
+  private static void writeNames(ByteBuffer target, CollectiveCall call) {
+    Kind kind = call.kind();
+    boolean message = kind.isMessage();
+    AbstractDeviceBuffer in = (AbstractDeviceBuffer) (message ? call.buffer() : call.in());
+    AbstractDeviceBuffer out = message ? null : (AbstractDeviceBuffer) call.out();
     boolean ownIn = kind == Kind.ALL_GATHER || kind == Kind.GATHER;
     boolean ownOut = kind == Kind.REDUCE_SCATTER || kind == Kind.SCATTER;
     boolean oneName =
@@ -246,17 +227,12 @@ public final class CallRecord {
     return call.getLong(ENQUEUED);
   }
 
+  /** Whether a send and a receive match, ignoring the names of their buffers. */
   public static boolean samePair(ByteBuffer a, ByteBuffer b) {
-    return a.getLong(COUNT) == b.getLong(COUNT) && a.getInt(ELEMENT) == b.getInt(ELEMENT);
-  }
-
-  /** Turns a call into this rank's verdict: whether all calls that it has received match. */
-  public static void writeVerdict(ByteBuffer call, boolean fits) {
-    call.putLong(SEQUENCE, fits ? 1 : 0);
-  }
-
-  public static boolean verdict(ByteBuffer call) {
-    return call.getLong(SEQUENCE) == 1;
+    return a.getInt(KIND) >>> KIND_BITS == b.getInt(KIND) >>> KIND_BITS // the origin
+        && a.getLong(COUNT) == b.getLong(COUNT)
+        && a.getInt(ELEMENT) == b.getInt(ELEMENT)
+        && a.getInt(OP) == b.getInt(OP);
   }
 
   /** Whether two ranks ask for the same, ignoring the names of their buffers. */
@@ -298,8 +274,7 @@ public final class CallRecord {
   /** As below, for a call that has no number. */
   public static String describe(CollectiveCall call, int ranks) {
     ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    write(record, 0, Origin.SYNC, call, ranks);
-    writeOwn(record, 0, call);
+    write(record, 0, 0, Origin.SYNC, call, ranks);
     return describe(record);
   }
 
@@ -314,14 +289,14 @@ public final class CallRecord {
     text.append(origin == Origin.SYNC || origin == Origin.COMMUNICATOR ? kind.text() : "");
     text.append('(');
     if (origin.compareTo(Origin.MEAN) < 0) {
-      appendArguments(text, call, origin.rootText(kind));
+      appendArguments(text, call, kind);
     }
     text.append(')');
     long sequence = call.getLong(SEQUENCE);
     return (sequence > 0 ? text.append(", call=").append(sequence) : text).toString();
   }
 
-  private static void appendArguments(StringBuilder text, ByteBuffer call, String rootText) {
+  private static void appendArguments(StringBuilder text, ByteBuffer call, Kind kind) {
     int element = call.getInt(ELEMENT);
     Object type =
         element < FIRST_ELEMENT
@@ -333,11 +308,15 @@ public final class CallRecord {
     appendName(text, call, INPUT, " ");
     appendName(text, call, OUTPUT, " to ");
     ReduceOp op = at(ReduceOp.values(), call.getInt(OP));
-    if (op != null) {
+    if (op != null && kind.reduces()) {
       text.append(", ").append(op);
     }
-    if (call.getInt(ROOT) != NO_ROOT) {
-      text.append(rootText).append(call.getInt(ROOT));
+    if (call.getInt(ROOT) != RankGroup.NO_RANK) {
+      text.append(kind == Kind.SEND ? ", to=" : kind == Kind.RECEIVE ? ", from=" : ", root=");
+      text.append(call.getInt(ROOT));
+    }
+    if (kind.isMessage() && call.getInt(OP) != HostCall.NO_TAG) {
+      text.append(", tag=").append(call.getInt(OP));
     }
   }
 

@@ -10,7 +10,6 @@ import java.util.concurrent.atomic.AtomicLongArray;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.DeviceCalls;
 
 /**
@@ -32,6 +31,8 @@ public final class Calls implements DeviceCalls {
   private final ByteBuffer[] records = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
   private volatile long recorded;
+  private volatile ByteBuffer
+      current; // the last call, or that of several messages that is waited for
 
   // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
   // its negative number here, so that its completion is not applied to a newer one in its slot.
@@ -56,15 +57,6 @@ public final class Calls implements DeviceCalls {
     return begin(met - before, origin, call);
   }
 
-  /** As above, for a call on host memory; the root of a message is its tag. */
-  public ByteBuffer record(Origin origin, Kind kind, int element, long count, int root) {
-    met += kind.isMessage() ? 0 : 1;
-    ByteBuffer record = next();
-    CallRecord.write(record, met - before, origin, kind, element, count, null, root);
-    CallRecord.writeOwn(record, enqueued, null);
-    return record;
-  }
-
   @Override
   public void enqueued(CollectiveCall call) {
     enqueued += enqueued < 0 ? 0 : 1;
@@ -79,8 +71,7 @@ public final class Calls implements DeviceCalls {
 
   private ByteBuffer begin(long number, Origin origin, CollectiveCall call) {
     ByteBuffer record = next();
-    CallRecord.write(record, number, origin, call, ranks);
-    CallRecord.writeOwn(record, enqueued, call);
+    CallRecord.write(record, number, enqueued, origin, call, ranks);
     return record;
   }
 
@@ -96,7 +87,8 @@ public final class Calls implements DeviceCalls {
     ended.lazySet(at, 0);
     began[at] = System.nanoTime();
     recorded++;
-    return records[at];
+    current = records[at];
+    return current;
   }
 
   /** Marks the last call, and the calls that it is a part of, as finished. */
@@ -147,12 +139,17 @@ public final class Calls implements DeviceCalls {
     return recorded > 0 && ended.get(last(0)) == 0;
   }
 
-  /** The last call. There must have been one. */
-  public ByteBuffer currentBytes() {
-    return records[last(0)];
+  /** Shows a record as the current call, until the next call. */
+  public void show(ByteBuffer record) {
+    current = record;
   }
 
-  /** The last call as users see it, or "none". */
+  /** The current call, or the last one. There must have been one. */
+  public ByteBuffer currentBytes() {
+    return current;
+  }
+
+  /** The current call, or the last one, as users see it, or "none". */
   @Override
   public String current() {
     return recorded > 0 ? CallRecord.describe(currentBytes()) : "none";

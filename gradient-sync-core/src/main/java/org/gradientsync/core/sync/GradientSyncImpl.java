@@ -436,7 +436,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
 
   private void useInterceptor(CallInterceptor newInterceptor) {
     runner.intercept(newInterceptor);
-    programCommunicator = newInterceptor.around(communicator, order::awaitThread);
+    programCommunicator = communicator.intercepted(newInterceptor);
   }
 
   @Override

@@ -9,7 +9,6 @@ import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.CollectiveCall.Kind;
 import org.junit.jupiter.api.Test;
 
 /** Texts of other ranks in this rank's log. */
@@ -34,16 +33,8 @@ class ShortTextTest {
     try (HostDevice device = new HostDevice();
         AbstractDeviceBuffer buffer = device.allocate(DataType.INT32, 3).named("a\u2028b")) {
       ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES);
-      CallRecord.write(
-          call,
-          7,
-          CallRecord.Origin.SYNC,
-          Kind.ALL_REDUCE,
-          CallRecord.element(DataType.INT32),
-          3,
-          ReduceOp.MAX,
-          -1);
-      CallRecord.writeOwn(call, 0, CollectiveCall.allReduce(buffer, ReduceOp.MAX));
+      CollectiveCall max = CollectiveCall.allReduce(buffer, ReduceOp.MAX);
+      CallRecord.write(call, 7, 0, CallRecord.Origin.SYNC, max, 1);
       assertEquals("allReduce(INT32[3] \"a b\", MAX), call=7", CallRecord.describe(call));
     }
   }

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(60)
 class DeadlockDetectorTest {
   private static final long SLOW_NANOS = 900_000_000; // several times a long wait
-  private static final int CHANNELS = 8192;
+  private static final int CHANNELS = 1 << Channel.BITS;
 
   private final AtomicLong slowUntil = new AtomicLong();
   private final AtomicInteger probes = new AtomicInteger();

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 /** The cost of an all-gather, and its results for all numbers of ranks. */
 @Timeout(120)
 class ExchangeTest {
-  private static final int CHANNELS = 1 << 13;
+  private static final int CHANNELS = 1 << Channel.BITS;
 
   /** Counts messages with data. */
   private static final class CountingWorld extends OtherWorld {

@@ -17,11 +17,12 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Timeouts;
 import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.Test;
@@ -55,11 +56,8 @@ class GivenUpTest {
         group ->
             group.run(
                 Origin.SYNC,
-                Kind.BARRIER,
-                CallRecord.NO_ELEMENT,
-                0,
-                CallRecord.NO_ROOT,
-                () -> {
+                new HostCall(Kind.BARRIER, null, null, RankGroup.NO_RANK),
+                call -> {
                   throw new RankLostException("a wire is cut");
                 }));
   }

@@ -22,8 +22,11 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Timeouts;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -170,7 +173,8 @@ class WaitTest {
   }
 
   private static void run(ProcessGroup group, Runnable body) {
-    group.run(Origin.COMMUNICATOR, Kind.BARRIER, 0, 0, 0, body);
+    CollectiveCall barrier = new HostCall(Kind.BARRIER, null, null, RankGroup.NO_RANK);
+    group.run(Origin.COMMUNICATOR, barrier, call -> body.run());
   }
 
   private static Message oneSecondAfterTheOtherHasLeft(ProcessGroup group) {

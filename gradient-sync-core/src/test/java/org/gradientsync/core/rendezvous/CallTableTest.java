@@ -6,9 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.util.function.IntToLongFunction;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
-import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.spi.CollectiveCall;
 import org.junit.jupiter.api.Test;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
@@ -22,16 +24,11 @@ class CallTableTest {
         Mockito.mock(Rendezvous.class, Mockito.withSettings().mockMaker(MockMakers.SUBCLASS));
     for (int rank = 0; rank < size; rank++) {
       ByteBuffer call = HostBuffers.allocate(CallRecord.BYTES);
-      CallRecord.write(
-          call,
-          7,
-          CallRecord.Origin.SYNC,
-          Kind.ALL_REDUCE,
-          CallRecord.element(DataType.INT32),
-          count.applyAsLong(rank),
-          ReduceOp.SUM,
-          CallRecord.NO_ROOT);
-      CallRecord.writeOwn(call, 0, null);
+      try (HostDevice device = new HostDevice();
+          DeviceBuffer buffer = device.allocate(DataType.INT32, count.applyAsLong(rank))) {
+        CollectiveCall sum = CollectiveCall.allReduce(buffer, ReduceOp.SUM);
+        CallRecord.write(call, 7, 0, CallRecord.Origin.SYNC, sum, size);
+      }
       CallRecord.writeNotFinite(call, notFinite);
       Mockito.when(rendezvous.call(rank)).thenReturn(call);
     }

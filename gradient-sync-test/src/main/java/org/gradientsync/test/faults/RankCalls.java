@@ -1,14 +1,16 @@
 package org.gradientsync.test.faults;
 
+import java.nio.Buffer;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.gradientsync.Communicator;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.test.faults.Fault.Kind;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.test.faults.Fault.Verdict;
 
 /** Counts the calls of one rank, and injects the planned faults. */
@@ -37,7 +39,7 @@ final class RankCalls implements CallInterceptor {
 
   /** Counts a collective call. */
   Verdict call() {
-    return strike(Kind.CALL, calls.incrementAndGet());
+    return strike(Fault.Kind.CALL, calls.incrementAndGet());
   }
 
   @Override
@@ -54,6 +56,9 @@ final class RankCalls implements CallInterceptor {
    * memory, and are closed with the buffers.
    */
   private CollectiveCall oneLess(CollectiveCall call, int ranks) {
+    if (call instanceof HostCall host) {
+      return oneLess(host, ranks);
+    }
     if (call.hasCounts()) {
       return oneLessOfLast(call);
     }
@@ -76,6 +81,24 @@ final class RankCalls implements CallInterceptor {
     return new CollectiveCall(call.kind(), in, out, call.op(), call.root());
   }
 
+  private static CollectiveCall oneLess(HostCall call, int ranks) {
+    int root = call.root();
+    if (call.hostBuffer() == null) { // a barrier
+      return new HostCall(Kind.BROADCAST, IntBuffer.allocate(1), IntBuffer.allocate(1), 0);
+    }
+    if (call.blockCount(ranks) == 0) {
+      throw nothingLess(call.hostBuffer());
+    }
+    Buffer in = less(call.hostIn(), call.kind().inputBlocks(ranks));
+    Buffer out = less(call.hostOut(), call.kind().outputBlocks(ranks));
+    return new HostCall(call.kind(), in, out, root);
+  }
+
+  /** All but the last elements. */
+  private static Buffer less(Buffer data, int elements) {
+    return data == null ? null : data.slice(data.position(), data.remaining() - elements);
+  }
+
   /** As above, of one element less in the last block that has any. */
   private CollectiveCall oneLessOfLast(CollectiveCall call) {
     CollectiveCall less = call.copy();
@@ -89,7 +112,7 @@ final class RankCalls implements CallInterceptor {
     }
     counts[last]--;
     boolean ofOut = counts == less.outCounts();
-    boolean own = last == rank && less.kind() != CollectiveCall.Kind.ALL_TO_ALL;
+    boolean own = last == rank && less.kind() != Kind.ALL_TO_ALL;
     DeviceBuffer in = call.in();
     DeviceBuffer out = call.out();
     if (in != null && (own || !ofOut)) {
@@ -118,15 +141,10 @@ final class RankCalls implements CallInterceptor {
 
   @Override
   public void beforeCopy() {
-    strike(Kind.COPY, copies.incrementAndGet());
+    strike(Fault.Kind.COPY, copies.incrementAndGet());
   }
 
-  @Override
-  public Communicator around(Communicator communicator, Runnable turn) {
-    return new FaultyCommunicator(communicator, turn, this);
-  }
-
-  private Verdict strike(Kind kind, int number) {
+  private Verdict strike(Fault.Kind kind, int number) {
     Verdict verdict = Verdict.MAKE;
     for (Fault fault : planned) {
       if (fault.isAt(rank, kind, number)) {

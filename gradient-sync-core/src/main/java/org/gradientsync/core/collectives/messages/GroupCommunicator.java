@@ -3,34 +3,41 @@ package org.gradientsync.core.collectives.messages;
 import java.nio.Buffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
-import org.gradientsync.core.group.Exchange;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
-import org.gradientsync.core.ranks.Channel;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.spi.CallInterceptor;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.HostElement;
 import org.gradientsync.spi.RankGroup;
 
-/** The communicator of every backend, over the backend's transport. */
+/**
+ * The communicator of every backend, over the backend's transport. It copies what it reduces to a
+ * buffer in host memory, for a {@link MessageReducer}; {@link HostTransfers} move anything else.
+ */
 public final class GroupCommunicator implements Communicator {
+  private static final HostCall BARRIER = new HostCall(Kind.BARRIER, null, null, RankGroup.NO_RANK);
+
   private final ProcessGroup group;
-  private final Exchange exchange;
-  private final HostDevice host = new HostDevice();
+  private final HostTransfers transfers;
+  private final Consumer<CollectiveCall> transfer;
+  private final HostDevice host;
   private final MessageReducer reducer;
-  private final PairedMessages messages;
   private final int localRank;
   private final int localSize;
   private final int nodeCount;
-  private final ThreadLocal<Origin> composed = new ThreadLocal<>();
+  private final ThreadLocal<Origin> composed;
+  private final CallInterceptor interceptor; // or null
   private volatile Runnable beforeCall = () -> {};
 
   /**
@@ -38,9 +45,10 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
-    exchange = group.exchange();
+    transfers = new HostTransfers(group);
+    transfer = transfers::move;
+    host = new HostDevice();
     reducer = new MessageReducer("communicator", group, host);
-    messages = new PairedMessages(group);
     int[] nodes = new int[group.size()];
     for (int peer = 0; peer < nodes.length; peer++) {
       nodes[peer] = group.ranks().nodeOf(peer);
@@ -49,6 +57,32 @@ public final class GroupCommunicator implements Communicator {
     localRank = (int) Arrays.stream(nodes, 0, group.rank()).filter(n -> n == own).count();
     localSize = (int) Arrays.stream(nodes).filter(n -> n == own).count();
     nodeCount = (int) Arrays.stream(nodes).distinct().count();
+    composed = new ThreadLocal<>();
+    interceptor = null;
+  }
+
+  private GroupCommunicator(GroupCommunicator own, CallInterceptor interceptor) {
+    group = own.group;
+    transfers = own.transfers;
+    transfer = own.transfer;
+    host = own.host;
+    reducer = own.reducer;
+    localRank = own.localRank;
+    localSize = own.localSize;
+    nodeCount = own.nodeCount;
+    composed = own.composed;
+    beforeCall = own.beforeCall;
+    this.interceptor = interceptor;
+  }
+
+  /**
+   * The same communicator for a program, whose collectives an interceptor sees.
+   *
+   * @param newInterceptor sees also the collectives of what is split from it
+   * @return a view of this communicator
+   */
+  public GroupCommunicator intercepted(CallInterceptor newInterceptor) {
+    return new GroupCommunicator(this, newInterceptor);
   }
 
   /**
@@ -120,7 +154,7 @@ public final class GroupCommunicator implements Communicator {
   /** A barrier of another name. */
   public void barrier(Origin origin) {
     beforeCall.run();
-    group.run(origin, Kind.BARRIER, CallRecord.NO_ELEMENT, 0, CallRecord.NO_ROOT, () -> {});
+    make(origin, BARRIER);
   }
 
   /** Breaks the group, if it is not broken yet: calls of the other ranks throw and say why. */
@@ -140,7 +174,7 @@ public final class GroupCommunicator implements Communicator {
     group.requireUsable();
     try (DeviceBuffer copy = host.allocate(type, elements(data, type))) {
       copy.copyFrom(data);
-      reducer.run(shown(), CollectiveCall.allReduce(copy, op));
+      make(shown(), CollectiveCall.allReduce(copy, op));
       copy.copyTo(data);
     }
   }
@@ -161,9 +195,7 @@ public final class GroupCommunicator implements Communicator {
     try (DeviceBuffer in = host.allocate(type, elements(send, type));
         DeviceBuffer out = host.allocate(type, elements(receive, type))) {
       in.copyFrom(send);
-      reducer.run(
-          Origin.COMMUNICATOR,
-          new CollectiveCall(Kind.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK));
+      make(shown(), new CollectiveCall(Kind.REDUCE_SCATTER, in, out, op, RankGroup.NO_RANK));
       out.copyTo(receive);
     }
   }
@@ -173,25 +205,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(data, "data");
     beforeCall.run();
     group.ranks().require(root, "root");
-    run(Kind.BROADCAST, data, root, () -> passOn(data, root));
-  }
-
-  /** Receives data from one rank and sends it to others, along a binomial tree. */
-  private void passOn(Buffer data, int root) {
-    int behind = Math.floorMod(rank() - root, size()); // ranks behind the root
-    int distance = Integer.lowestOneBit(behind);
-    if (behind == 0) {
-      distance = Integer.highestOneBit(size() - 1) << 1;
-    } else {
-      int from = (rank() - distance + size()) % size();
-      exchange.receive(data, data.position(), data.remaining(), from, Channel.DATA);
-    }
-    for (int step = distance >> 1; step > 0; step >>= 1) {
-      if (behind + step < size()) {
-        int to = (rank() + step) % size();
-        exchange.send(data, data.position(), data.remaining(), to, Channel.DATA);
-      }
-    }
+    make(shown(), new HostCall(Kind.BROADCAST, data, data, root));
   }
 
   @Override
@@ -200,7 +214,7 @@ public final class GroupCommunicator implements Communicator {
     requireWritable(receive, "receive");
     requireTimesSize(receive, "receive", send, "send");
     beforeCall.run();
-    run(Kind.ALL_GATHER, send, CallRecord.NO_ROOT, () -> exchange.allGather(send, receive));
+    make(shown(), new HostCall(Kind.ALL_GATHER, send, receive, RankGroup.NO_RANK));
   }
 
   @Override
@@ -212,25 +226,7 @@ public final class GroupCommunicator implements Communicator {
       requireTimesSize(receive, "receive", send, "send");
     }
     beforeCall.run();
-    run(
-        Kind.GATHER,
-        send,
-        root,
-        () -> {
-          int count = send.remaining();
-          if (rank() != root) {
-            exchange.send(send, send.position(), count, root, Channel.DATA);
-            return;
-          }
-          for (int peer = 0; peer < size(); peer++) {
-            int to = receive.position() + peer * count;
-            if (peer == root) {
-              HostBuffers.copy(send, send.position(), receive, to, count);
-            } else {
-              exchange.receive(receive, to, count, peer, Channel.DATA);
-            }
-          }
-        });
+    make(shown(), new HostCall(Kind.GATHER, send, rank() == root ? receive : null, root));
   }
 
   @Override
@@ -242,25 +238,7 @@ public final class GroupCommunicator implements Communicator {
       requireTimesSize(send, "send", receive, "receive");
     }
     beforeCall.run();
-    run(
-        Kind.SCATTER,
-        receive,
-        root,
-        () -> {
-          int count = receive.remaining();
-          if (rank() != root) {
-            exchange.receive(receive, receive.position(), count, root, Channel.DATA);
-            return;
-          }
-          for (int peer = 0; peer < size(); peer++) {
-            int from = send.position() + peer * count;
-            if (peer == root) {
-              HostBuffers.copy(send, from, receive, receive.position(), count);
-            } else {
-              exchange.send(send, from, count, peer, Channel.DATA);
-            }
-          }
-        });
+    make(shown(), new HostCall(Kind.SCATTER, rank() == root ? send : null, receive, root));
   }
 
   @Override
@@ -269,7 +247,7 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(destination, "destination");
     requireTag(tag);
     beforeCall.run();
-    messages.move(data, destination, null, RankGroup.NO_RANK, tag);
+    exchange(List.of(HostCall.send(data, destination, tag)));
   }
 
   @Override
@@ -278,7 +256,7 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(source, "source");
     requireTag(tag);
     beforeCall.run();
-    messages.move(null, RankGroup.NO_RANK, data, source, tag);
+    exchange(List.of(HostCall.receive(data, source, tag)));
   }
 
   @Override
@@ -297,14 +275,15 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(destination, "destination");
     group.ranks().requireOther(source, "source");
     beforeCall.run();
-    messages.move(send, destination, receive, source, tag);
+    exchange(
+        List.of(HostCall.send(send, destination, tag), HostCall.receive(receive, source, tag)));
   }
 
   @Override
   public Communicator split(int color, int key) {
     beforeCall.run();
     ProcessGroup part = group.split(color, key, group.timeouts());
-    return part == null ? null : new GroupCommunicator(part);
+    return part == null ? null : new GroupCommunicator(part).intercepted(interceptor);
   }
 
   @Override
@@ -314,8 +293,18 @@ public final class GroupCommunicator implements Communicator {
     host.close();
   }
 
-  private void run(Kind kind, Buffer data, int root, Runnable body) {
-    group.run(shown(), kind, CallRecord.element(data), data.remaining(), root, body);
+  /** Makes a collective, or what an interceptor gives instead. */
+  private void make(Origin origin, CollectiveCall asked) {
+    CollectiveCall call = interceptor == null ? asked : interceptor.beforeCall(asked, size());
+    if (call instanceof HostCall) {
+      group.run(origin, call, transfer);
+    } else if (call != null) {
+      reducer.run(origin, call);
+    }
+  }
+
+  private void exchange(List<CollectiveCall> messages) {
+    group.exchange(shown(), messages, transfers::move);
   }
 
   private static void requireTag(int tag) {
@@ -343,14 +332,14 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private static void requireSame(Buffer a, Buffer b) {
-    if (CallRecord.element(a) != CallRecord.element(b) || a.remaining() != b.remaining()) {
+    if (HostElement.of(a) != HostElement.of(b) || a.remaining() != b.remaining()) {
       throw new IllegalArgumentException(
           "element type or length does not match: send=" + a + ", receive=" + b);
     }
   }
 
   private void requireTimesSize(Buffer whole, String wholeRole, Buffer part, String partRole) {
-    if (CallRecord.element(whole) != CallRecord.element(part)
+    if (HostElement.of(whole) != HostElement.of(part)
         || whole.remaining() != (long) part.remaining() * size()) {
       throw new IllegalArgumentException(
           "length or element type does not match: "

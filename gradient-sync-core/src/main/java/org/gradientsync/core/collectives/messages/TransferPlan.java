@@ -80,9 +80,8 @@ final class TransferPlan implements Plan {
     DeviceBuffer[] data = new DeviceBuffer[group.size()];
     DeviceBuffer[] none = new DeviceBuffer[group.size()];
     data[call.peer()] = call.buffer();
-    int channel = Channel.sending(Channel.DEVICE_TAG);
     boolean sends = call.sends();
-    prepare(call.buffer().count(), sends ? data : none, sends ? none : data, channel);
+    prepare(call.buffer().count(), sends ? data : none, sends ? none : data, Channel.MESSAGES);
   }
 
   private void prepare(long count, DeviceBuffer[] toSend, DeviceBuffer[] toReceive, int channel) {

@@ -372,7 +372,7 @@ class MessageRendezvousTest {
   }
 
   private final class Nodes extends OtherWorld {
-    private static final int CHANNELS = 8192;
+    private static final int CHANNELS = 1 << Channel.BITS;
 
     Nodes(int[] nodes) {
       super(rank -> nodes[rank]);

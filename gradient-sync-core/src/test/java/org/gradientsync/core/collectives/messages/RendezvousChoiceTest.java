@@ -189,7 +189,7 @@ class RendezvousChoiceTest {
   }
 
   private final class CountedMeetings extends OtherWorld {
-    private static final int CHANNELS = 8192;
+    private static final int CHANNELS = 1 << Channel.BITS;
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {

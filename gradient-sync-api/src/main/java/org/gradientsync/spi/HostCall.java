@@ -1,0 +1,119 @@
+package org.gradientsync.spi;
+
+import java.nio.Buffer;
+
+/**
+ * A call of a communicator that only moves elements, or none: its input and output are Java
+ * buffers, whose remaining elements count. It has no device buffers and no operation, and no {@link
+ * Reducer} gets it. The communicator copies what it reduces to device buffers, for a {@link
+ * CollectiveCall}.
+ */
+public final class HostCall extends CollectiveCall {
+  /** The tag of a call that is no message. */
+  public static final int NO_TAG = -1;
+
+  private final Buffer hostIn;
+  private final Buffer hostOut;
+  private final int tag;
+
+  /**
+   * Creates a call that is no message.
+   *
+   * @param kind what it does
+   * @param in this rank's input, or null if it has none
+   * @param out this rank's output, or null if it has none
+   * @param root the root, or {@link RankGroup#NO_RANK}
+   */
+  public HostCall(Kind kind, Buffer in, Buffer out, int root) {
+    this(kind, in, out, root, NO_TAG);
+  }
+
+  private HostCall(Kind kind, Buffer in, Buffer out, int root, int tag) {
+    super(kind, null, null, null, root);
+    hostIn = in;
+    hostOut = out;
+    this.tag = tag;
+  }
+
+  /**
+   * A message to another rank.
+   *
+   * @param data the elements to send
+   * @param peer the other rank
+   * @param tag 0 or more
+   * @return a new call
+   */
+  public static HostCall send(Buffer data, int peer, int tag) {
+    return new HostCall(Kind.SEND, data, null, peer, tag);
+  }
+
+  /**
+   * A message from another rank.
+   *
+   * @param data where to receive the elements
+   * @param peer the other rank
+   * @param tag 0 or more
+   * @return a new call
+   */
+  public static HostCall receive(Buffer data, int peer, int tag) {
+    return new HostCall(Kind.RECEIVE, null, data, peer, tag);
+  }
+
+  /**
+   * This rank's input.
+   *
+   * @return a Java buffer, or null if this rank has no input
+   */
+  public Buffer hostIn() {
+    return hostIn;
+  }
+
+  /**
+   * This rank's output.
+   *
+   * @return a Java buffer, or null if this rank has no output
+   */
+  public Buffer hostOut() {
+    return hostOut;
+  }
+
+  /**
+   * The input, or the output if there is no input.
+   *
+   * @return a Java buffer, or null for a barrier
+   */
+  public Buffer hostBuffer() {
+    return hostIn != null ? hostIn : hostOut;
+  }
+
+  /**
+   * The tag of a message.
+   *
+   * @return the same on both ranks, or {@link #NO_TAG}
+   */
+  public int tag() {
+    return tag;
+  }
+
+  @Override
+  public long blockCount(int ranks) {
+    return hostIn != null
+        ? hostIn.remaining() / kind().inputBlocks(ranks)
+        : hostOut != null ? hostOut.remaining() / kind().outputBlocks(ranks) : 0;
+  }
+
+  @Override
+  public boolean equals(Object object) {
+    return this == object;
+  }
+
+  @Override
+  public int hashCode() {
+    return System.identityHashCode(this);
+  }
+
+  @Override
+  public String toString() {
+    return kind() + "(" + hostIn + ", " + hostOut + ", rank=" + root() + ", tag=" + tag + ")";
+  }
+}
