@@ -204,6 +204,15 @@ public interface RankGroup extends AutoCloseable {
   RankLostException broken(String message, Throwable cause);
 
   /**
+   * Breaks the group because a call has failed after its rendezvous. {@link #run} does so for what
+   * its body throws.
+   *
+   * @param cause what the call has thrown
+   * @return the exception to throw: the cause itself if it has broken the group
+   */
+  RuntimeException failed(Throwable cause);
+
+  /**
    * Breaks the group after a time-out. Collects the ranks' reports first.
    *
    * @param message the missing ranks, and how long this rank has waited

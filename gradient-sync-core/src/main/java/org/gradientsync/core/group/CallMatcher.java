@@ -48,7 +48,7 @@ public final class CallMatcher {
       if (state.isBroken()) {
         throw e;
       }
-      throw state.inMiddle(e);
+      throw state.failed(e);
     }
     if (found < 0 && rendezvous.areAllSame()) {
       return;
@@ -107,7 +107,7 @@ public final class CallMatcher {
     try {
       body.accept(call);
     } catch (RuntimeException | Error e) {
-      throw state.inMiddle(e);
+      throw state.failed(e);
     }
     group.calls().finished();
   }

@@ -89,7 +89,7 @@ final class GroupState {
   }
 
   /** What a call throws if it has failed in the middle, by an exception of any kind. */
-  RuntimeException inMiddle(Throwable e) {
+  RuntimeException failed(Throwable e) {
     return isBroken() && (e == broken || e instanceof RankLostException)
         ? (RuntimeException) e
         : broken("the call failed in the middle: " + e, e);

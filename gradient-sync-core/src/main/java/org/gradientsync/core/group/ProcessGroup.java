@@ -315,6 +315,11 @@ public final class ProcessGroup implements RankGroup {
     return state.broken(message, cause);
   }
 
+  @Override
+  public RuntimeException failed(Throwable cause) {
+    return state.failed(cause);
+  }
+
   public RankLostException lost(int peer, Throwable cause) {
     return state.lost(peer, cause);
   }

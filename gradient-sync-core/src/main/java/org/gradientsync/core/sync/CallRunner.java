@@ -131,7 +131,7 @@ final class CallRunner implements AutoCloseable {
       try {
         groups.of(recorded).run(this);
       } catch (DeviceException e) { // the other ranks would wait for what was not enqueued
-        throw group.broken("the call failed in the middle: " + e, e);
+        throw group.failed(e);
       }
     }
   }

@@ -143,7 +143,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw ranks.mates().broken(shared(call), e);
+      throw ranks.mates().failed(shared(call), e);
     }
   }
 

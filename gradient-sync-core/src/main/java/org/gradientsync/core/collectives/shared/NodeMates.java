@@ -85,10 +85,10 @@ public final class NodeMates {
    *
    * @param buffer this rank's
    */
-  public RankLostException broken(HostBuffer buffer, Throwable e) {
+  public RuntimeException failed(HostBuffer buffer, Throwable e) {
     requireNoneGaveUp(e); // its memory may be gone
     requireNoneClosed(buffer, e);
-    return group.broken("the call failed in the middle: " + e, e);
+    return group.failed(e);
   }
 
   /** A rank's file is gone: the rank has left or died, or its program has closed the buffer. */

@@ -162,7 +162,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw mates.broken((HostBuffer) (call.in() != null ? call.in() : call.out()), e);
+      throw mates.failed((HostBuffer) (call.in() != null ? call.in() : call.out()), e);
     }
   }
 

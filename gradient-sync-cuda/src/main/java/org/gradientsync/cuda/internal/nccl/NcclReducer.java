@@ -68,7 +68,7 @@ final class NcclReducer implements Reducer {
         begin(call.buffer());
         group.run(call, enqueue);
       } catch (DeviceException | RankLostException e) {
-        throw broken(e);
+        throw failed(e);
       }
     }
   }
@@ -91,7 +91,7 @@ final class NcclReducer implements Reducer {
       }
       progress.enqueued(stream);
     } catch (DeviceException e) {
-      throw broken(e);
+      throw failed(e);
     }
   }
 
@@ -108,7 +108,7 @@ final class NcclReducer implements Reducer {
         begin(call.buffer());
         group.meetToPrepare(call);
       } catch (DeviceException | RankLostException e) {
-        throw broken(e);
+        throw failed(e);
       }
     }
   }
@@ -122,7 +122,7 @@ final class NcclReducer implements Reducer {
         }
         group.exchange(messages, exchangeRound);
       } catch (DeviceException | RankLostException e) {
-        throw broken(e);
+        throw failed(e);
       }
     }
   }
@@ -145,7 +145,7 @@ final class NcclReducer implements Reducer {
       }
       progress.enqueued(stream);
     } catch (DeviceException e) {
-      throw broken(e);
+      throw failed(e);
     }
   }
 
@@ -172,14 +172,12 @@ final class NcclReducer implements Reducer {
   }
 
   /** Ends what runs on the device: it may wait for this rank, or for the one that is lost. */
-  private RankLostException broken(RuntimeException e) {
+  private RuntimeException failed(RuntimeException e) {
     if (watchdog != null) {
       watchdog.check(); // an abort makes calls fail, too
       watchdog.giveUp();
     }
-    return e instanceof RankLostException lost
-        ? lost
-        : group.broken("the call failed in the middle: " + e, e);
+    return e instanceof RankLostException ? e : group.failed(e);
   }
 
   @Override

@@ -4,7 +4,6 @@ import java.util.concurrent.atomic.AtomicLong;
 import jcuda.driver.CUstream;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.DeviceException;
-import org.gradientsync.RankLostException;
 import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
@@ -78,10 +77,10 @@ final class PeerQueue {
   }
 
   /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
-  RankLostException broken(DeviceException e) {
+  RuntimeException failed(DeviceException e) {
     synchronized (group) {
       order.enqueued(); // it has failed
-      return group.broken("the call failed in the middle: " + e, e);
+      return group.failed(e);
     }
   }
 
@@ -160,7 +159,7 @@ final class PeerQueue {
 
     @Override
     public RuntimeException failed(DeviceException e) {
-      return group.isBroken() ? e : broken(e);
+      return group.isBroken() ? e : PeerQueue.this.failed(e);
     }
   }
 }

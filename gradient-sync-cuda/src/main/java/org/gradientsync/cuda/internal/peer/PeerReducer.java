@@ -110,7 +110,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           collective(call);
         }
       } catch (DeviceException e) {
-        throw queue.broken(e);
+        throw queue.failed(e);
       }
     }
   }
@@ -198,7 +198,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
           registrar.together(call);
         }
       } catch (DeviceException e) {
-        throw queue.broken(e);
+        throw queue.failed(e);
       }
     }
   }
