@@ -1,23 +1,16 @@
 package org.gradientsync.core.sync;
 
 import java.nio.ByteBuffer;
-import java.nio.DoubleBuffer;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.PendingAverage;
-import org.gradientsync.ReduceOp;
-import org.gradientsync.SparseRows;
 import org.gradientsync.core.buckets.BucketsBuilder;
-import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -25,34 +18,26 @@ import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
-import org.gradientsync.spi.CollectiveCall.Kind;
-import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Transport;
 import org.gradientsync.spi.Unclosed;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** One rank's sync. Each call of the program begins here, and a {@link CallRunner} runs it. */
-final class GradientSyncImpl extends ChosenSync implements Admission {
+/** One rank's sync: how it begins, is split, goes on with other ranks, and ends. */
+final class GradientSyncImpl extends SyncCalls implements Admission {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
 
   final Selection selection;
-  private final GroupCommunicator communicator;
   private final BackendDevice device;
   private final GradientSyncImpl parent; // or null; it owns the device
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
-  private final ArrayAverages arrays = new ArrayAverages(this);
-  private final SparseAverages sparse;
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
   private AtomicBoolean stopRequested =
       new AtomicBoolean(); // one with all that take this one's place
   private boolean stopsOnSignal;
   Transport undecided; // of a job that others may have gone to, or null
-
-  /** The program's view of the communicator, possibly wrapped. */
-  private Communicator programCommunicator;
 
   /**
    * @param parent the sync that this one is a part of, or null
@@ -61,11 +46,8 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
     super(choice);
     this.selection = selection;
     this.parent = parent;
-    communicator = choice.communicator();
     device = choice.device();
-    programCommunicator = communicator;
-    communicator.beforeEachCall(order::awaitThread);
-    sparse = new SparseAverages(this, choice);
+    choice.communicator().beforeEachCall(order::awaitThread);
     unclosed = Unclosed.watch(this, "sync of rank " + rank() + " of " + size());
   }
 
@@ -91,166 +73,6 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   private static DeviceBuffer watched(DeviceBuffer buffer) {
     ((AbstractDeviceBuffer) buffer).warnIfNeverClosed();
     return buffer;
-  }
-
-  @Override
-  public void allReduce(DeviceBuffer buffer, ReduceOp op) {
-    Objects.requireNonNull(buffer, "buffer");
-    runner.make(
-        Kind.ALL_REDUCE, buffer, buffer, Objects.requireNonNull(op, "op"), RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void average(float[] array) {
-    Objects.requireNonNull(array, "array");
-    order.awaitTurn();
-    arrays.average(array);
-  }
-
-  @Override
-  public void average(double[] array) {
-    Objects.requireNonNull(array, "array");
-    order.awaitTurn();
-    arrays.average(array);
-  }
-
-  @Override
-  public void average(List<float[]> all) {
-    for (float[] array : Objects.requireNonNull(all, "arrays")) {
-      Objects.requireNonNull(array, "an array");
-    }
-    order.awaitTurn();
-    arrays.average(all);
-  }
-
-  @Override
-  public SparseRows average(SparseRows rows) {
-    Objects.requireNonNull(rows, "rows");
-    order.awaitTurn();
-    return sparse.average(rows);
-  }
-
-  @Override
-  public PendingAverage averageAsync(DeviceBuffer buffer) {
-    return runner.start(Objects.requireNonNull(buffer, "buffer"));
-  }
-
-  @Override
-  public void grouped(Runnable calls) {
-    runner.grouped(Objects.requireNonNull(calls, "calls"));
-  }
-
-  @Override
-  public void allGather(DeviceBuffer in, DeviceBuffer out) {
-    blocks(Kind.ALL_GATHER, in, null, out, null, null, RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void allGather(DeviceBuffer in, DeviceBuffer out, long[] counts) {
-    Objects.requireNonNull(counts, "counts");
-    blocks(Kind.ALL_GATHER, in, null, out, counts, null, RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
-    Objects.requireNonNull(op, "op");
-    blocks(Kind.REDUCE_SCATTER, in, null, out, null, op, RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void reduceScatter(DeviceBuffer in, DeviceBuffer out, long[] counts, ReduceOp op) {
-    Objects.requireNonNull(counts, "counts");
-    Objects.requireNonNull(op, "op");
-    blocks(Kind.REDUCE_SCATTER, in, counts, out, null, op, RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void reduce(DeviceBuffer buffer, ReduceOp op, int root) {
-    Objects.requireNonNull(op, "op");
-    blocks(Kind.REDUCE, buffer, null, buffer, null, op, root);
-  }
-
-  @Override
-  public void gather(DeviceBuffer in, DeviceBuffer out, int root) {
-    blocks(Kind.GATHER, in, null, out, null, null, root);
-  }
-
-  @Override
-  public void gather(DeviceBuffer in, DeviceBuffer out, long[] counts, int root) {
-    blocks(Kind.GATHER, in, null, out, Objects.requireNonNull(counts, "counts"), null, root);
-  }
-
-  @Override
-  public void scatter(DeviceBuffer in, DeviceBuffer out, int root) {
-    blocks(Kind.SCATTER, in, null, out, null, null, root);
-  }
-
-  @Override
-  public void allToAll(DeviceBuffer in, DeviceBuffer out) {
-    blocks(Kind.ALL_TO_ALL, in, null, out, null, null, RankGroup.NO_RANK);
-  }
-
-  @Override
-  public void allToAll(DeviceBuffer in, long[] inCounts, DeviceBuffer out, long[] outCounts) {
-    Objects.requireNonNull(inCounts, "inCounts");
-    Objects.requireNonNull(outCounts, "outCounts");
-    blocks(Kind.ALL_TO_ALL, in, inCounts, out, outCounts, null, RankGroup.NO_RANK);
-  }
-
-  /** Makes a call with an input and an output, of which a rank may have one. */
-  private void blocks(
-      Kind kind,
-      DeviceBuffer in,
-      long[] inCounts, // or null
-      DeviceBuffer out,
-      long[] outCounts, // or null
-      ReduceOp op,
-      int root) {
-    DeviceBuffer input = kind.hasInput(rank(), root) ? Objects.requireNonNull(in, "in") : null;
-    DeviceBuffer output = kind.hasOutput(rank(), root) ? Objects.requireNonNull(out, "out") : null;
-    runner.make(kind, input, output, op, root, inCounts, outCounts);
-  }
-
-  @Override
-  public void send(DeviceBuffer buffer, int peer) {
-    runner.make(Kind.SEND, Objects.requireNonNull(buffer, "buffer"), null, null, peer);
-  }
-
-  @Override
-  public void receive(DeviceBuffer buffer, int peer) {
-    runner.make(Kind.RECEIVE, null, Objects.requireNonNull(buffer, "buffer"), null, peer);
-  }
-
-  @Override
-  public void broadcast(DeviceBuffer buffer, int root) {
-    Objects.requireNonNull(buffer, "buffer");
-    runner.make(Kind.BROADCAST, buffer, buffer, null, root);
-  }
-
-  @Override
-  public void broadcast(List<? extends DeviceBuffer> buffers, int root) {
-    runner.broadcast(buffers, root);
-  }
-
-  @Override
-  public void register(DeviceBuffer buffer) {
-    runner.register(Objects.requireNonNull(buffer, "buffer"));
-  }
-
-  @Override
-  public double mean(double value) {
-    order.requireOpen();
-    double[] average = {value};
-    communicator.compose(
-        Origin.MEAN,
-        () -> programCommunicator.allReduce(DoubleBuffer.wrap(average), ReduceOp.AVERAGE));
-    return average[0];
-  }
-
-  @Override
-  public void barrier() {
-    order.requireOpen();
-    programCommunicator.barrier();
   }
 
   @Override
@@ -342,11 +164,6 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   }
 
   @Override
-  public Communicator communicator() {
-    return programCommunicator;
-  }
-
-  @Override
   public void close() {
     order.requireNoHook();
     order.closeThread();
@@ -358,8 +175,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
    * @param kept the device that another sync goes on to use, or null
    */
   void closeExcept(BackendDevice kept) {
-    // In this order: calls hold the locks of arrays and rows first.
-    Resources.closeAll(() -> closeOwn(kept), arrays, sparse);
+    Resources.closeAll(() -> closeOwn(kept), this::closeKept);
   }
 
   private void closeOwn(BackendDevice kept) {
@@ -377,7 +193,7 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
           runner,
           choice.reducer(), // which waits for the work enqueued on the device
           this::report,
-          communicator,
+          choice.communicator(),
           () -> Succession.leave(takeUndecided()),
           kept == null ? ownDevice() : null,
           parent == null ? null : () -> parent.forget(this));
@@ -432,11 +248,6 @@ final class GradientSyncImpl extends ChosenSync implements Admission {
   void intercept(CallInterceptor newInterceptor) {
     useInterceptor(newInterceptor);
     device.intercept(newInterceptor);
-  }
-
-  private void useInterceptor(CallInterceptor newInterceptor) {
-    runner.intercept(newInterceptor);
-    programCommunicator = communicator.intercepted(newInterceptor);
   }
 
   @Override

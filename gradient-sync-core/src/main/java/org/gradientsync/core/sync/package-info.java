@@ -1,5 +1,5 @@
 /**
- * One rank's sync, where each call begins.
+ * One rank's sync, where each call begins: in {@link org.gradientsync.core.sync.SyncCalls}.
  *
  * <p>{@link org.gradientsync.core.sync.CoreSyncProvider} is found by the API and gives a {@link
  * org.gradientsync.core.sync.SyncBuilder}, which lets {@link org.gradientsync.core.selection}
