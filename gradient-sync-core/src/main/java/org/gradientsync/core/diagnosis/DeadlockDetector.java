@@ -12,6 +12,7 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.Mailbox;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;

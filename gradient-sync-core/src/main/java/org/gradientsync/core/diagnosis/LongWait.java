@@ -9,6 +9,7 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.WaitPhase;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 

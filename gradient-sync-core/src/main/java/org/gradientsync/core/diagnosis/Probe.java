@@ -11,6 +11,7 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.WaitPhase;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 
 /**
  * A message that travels from a waiting rank to the rank that it waits for, and on from there. It

@@ -14,6 +14,7 @@ import java.util.regex.Pattern;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.core.rendezvous.Calls;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 
 /**
  * The report of one rank about a group: what it knows about a job that is stuck. Any thread may

@@ -8,6 +8,7 @@ import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.core.ranks.Liveness;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -9,11 +9,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 

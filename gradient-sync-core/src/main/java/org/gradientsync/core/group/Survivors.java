@@ -14,12 +14,12 @@ import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.WaitClock;
-import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Timeouts;
 
 /**

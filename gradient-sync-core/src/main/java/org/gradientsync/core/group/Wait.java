@@ -3,9 +3,9 @@ package org.gradientsync.core.group;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.LongWait;
-import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.WaitPhase;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 

@@ -9,10 +9,10 @@ import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
-import org.gradientsync.core.diagnosis.WatchedGroup;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.WaitPhase;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.core.local.LocalWorld;
+import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 

@@ -1,11 +1,9 @@
-package org.gradientsync.core.diagnosis;
+package org.gradientsync.core.rendezvous;
 
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.Arrivals;
-import org.gradientsync.core.rendezvous.Calls;
 
 /**
  * The parts of a group that its matchers and waits work on, and that the deadlock detector and the
