@@ -12,7 +12,7 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.JobLiveness;
 import org.gradientsync.core.ranks.Mailbox;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -182,7 +182,7 @@ public final class DeadlockDetector implements AutoCloseable {
       return;
     }
     wait.found = cycle;
-    WatchedGroup group = wait.group;
+    GroupParts group = wait.group;
     if (!wait.told) {
       wait.told = true;
       Probe notice = new Probe(Probe.Kind.FOUND, group.key(), cycle, 0);

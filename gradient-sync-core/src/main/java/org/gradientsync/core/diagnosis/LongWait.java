@@ -8,8 +8,8 @@ import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 
@@ -18,7 +18,7 @@ import org.gradientsync.spi.Timeouts;
  * them, because one thread at a time waits. Allocates nothing after construction.
  */
 public final class LongWait {
-  final WatchedGroup group;
+  final GroupParts group;
   private final DeadlockDetector detector;
   private final WaitClock clock = new WaitClock();
   private Message message;
@@ -36,7 +36,7 @@ public final class LongWait {
   Probe found; // a cycle that the group's ranks are told of; or null
   boolean told; // the group's ranks of the first one
 
-  public LongWait(WatchedGroup group, DeadlockDetector detector) {
+  public LongWait(GroupParts group, DeadlockDetector detector) {
     this.group = group;
     this.detector = detector;
   }

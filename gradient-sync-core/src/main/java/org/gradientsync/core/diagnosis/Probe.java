@@ -10,8 +10,8 @@ import java.util.function.IntFunction;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.rendezvous.CallRecord;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 
 /**
  * A message that travels from a waiting rank to the rank that it waits for, and on from there. It
@@ -168,7 +168,7 @@ public final class Probe {
   }
 
   /** For an error of a rank of a group: its call, and who waits for whom. */
-  public String describe(WatchedGroup of) {
+  public String describe(GroupParts of) {
     return "rank=" + of.rank() + ", " + of.during() + ":" + table(of.ranks()::nameInJob);
   }
 

@@ -14,7 +14,7 @@ import java.util.regex.Pattern;
 import org.gradientsync.core.backend.ShortText;
 import org.gradientsync.core.backend.ShownEnvironment;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 
 /**
  * The report of one rank about a group: what it knows about a job that is stuck. Any thread may
@@ -24,11 +24,11 @@ public final class RankReport {
   private static final Pattern PROPERTIES =
       Pattern.compile("os\\..*|java\\.(version|vendor|vm\\.name|vm\\.version|library\\.path)");
 
-  private final WatchedGroup group;
+  private final GroupParts group;
   private final Supplier<String> waiting; // the rank and the call that this one waits for, or empty
   private final List<Supplier<List<String>>> states = new CopyOnWriteArrayList<>();
 
-  public RankReport(WatchedGroup group, Supplier<String> waiting) {
+  public RankReport(GroupParts group, Supplier<String> waiting) {
     this.group = group;
     this.waiting = waiting;
   }

@@ -8,7 +8,7 @@ import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.core.ranks.Liveness;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -30,14 +30,14 @@ public final class Reports {
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
 
   final ReportFolder folder;
-  final WatchedGroup group;
+  final GroupParts group;
   private final Liveness liveness;
   private final RankReport report;
   Watch.Here here; // once this is watched
   private boolean written;
 
   /** Creates no file before reports are requested. The job's number is random. */
-  public Reports(Path base, long job, WatchedGroup group, RankReport report) {
+  public Reports(Path base, long job, GroupParts group, RankReport report) {
     folder = new ReportFolder(base, job, group.key().id());
     this.group = group;
     this.liveness = group.liveness();

@@ -8,9 +8,9 @@ import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 
@@ -19,13 +19,13 @@ import org.gradientsync.spi.CollectiveCall;
  * for a collective, two for an exchange. The caller holds the group's lock.
  */
 public final class CallMatcher {
-  private final WatchedGroup group;
+  private final GroupParts group;
   private final GroupState state;
   private final Wait wait;
   private final Condition complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
 
-  CallMatcher(WatchedGroup group, GroupState state, Wait wait) {
+  CallMatcher(GroupParts group, GroupState state, Wait wait) {
     this.group = group;
     this.state = state;
     this.wait = wait;

@@ -13,7 +13,7 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
@@ -24,7 +24,7 @@ import org.gradientsync.spi.CollectiveCall.Kind;
  * and go on from the highest.
  */
 record GroupSplit(
-    WatchedGroup group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
+    GroupParts group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
   private static final int WORDS = 5; // of what each rank tells the others
   private static final int COLOR = 0;
   private static final int KEY = 1;

@@ -13,7 +13,7 @@ import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallTable;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.Message;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,14 +26,14 @@ final class GroupState {
   private static final long NOTICE_NANOS = 200_000_000;
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
-  private final WatchedGroup group;
+  private final GroupParts group;
   private final DepartureNotices departures;
   private final Optional<Reports> reports;
   private final BooleanSupplier ending;
   private volatile GradientSyncException broken;
   private volatile boolean closed;
 
-  GroupState(WatchedGroup group, Optional<Reports> reports, BooleanSupplier ending) {
+  GroupState(GroupParts group, Optional<Reports> reports, BooleanSupplier ending) {
     this.group = group;
     departures = group.liveness().departures();
     this.reports = reports;

@@ -100,7 +100,7 @@ public final class Job {
     synchronized (this) {
       open.remove(group);
       if (reusable) {
-        release(group.watched().key().context());
+        release(group.parts().key().context());
       } else {
         everBroken = true;
       }
@@ -111,7 +111,7 @@ public final class Job {
 
   /** Whether no group but the world is open. */
   public synchronized boolean isUnused() {
-    return open.size() == 1 && open.iterator().next().watched().key().isWorld();
+    return open.size() == 1 && open.iterator().next().parts().key().isWorld();
   }
 
   /** Sets what runs when the last group but the world has closed. */
@@ -125,7 +125,7 @@ public final class Job {
 
   private LongWait find(GroupKey key) {
     return open().stream()
-        .filter(group -> group.watched().key().equals(key))
+        .filter(group -> group.parts().key().equals(key))
         .findFirst()
         .map(group -> group.longWait)
         .orElse(null);

@@ -16,8 +16,8 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
@@ -53,7 +53,7 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(WatchedGroup group, GroupState state, Wait wait, CallMatcher matcher) {
+  MessageMatcher(GroupParts group, GroupState state, Wait wait, CallMatcher matcher) {
     this.state = state;
     this.wait = wait;
     transport = group.messages();

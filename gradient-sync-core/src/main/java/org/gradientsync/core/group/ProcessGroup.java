@@ -20,7 +20,7 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
@@ -45,7 +45,7 @@ public final class ProcessGroup implements RankGroup {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Job job;
-  private final WatchedGroup watched;
+  private final GroupParts parts;
   private final DepartureNotices departures;
   final LongWait longWait;
   private final RankReport report;
@@ -63,19 +63,19 @@ public final class ProcessGroup implements RankGroup {
     Liveness liveness = new Liveness(messages.ranks(), job.liveness, departures);
     Calls calls = new Calls(job.callerThreads, messages.size());
     Arrivals arrivals = new Arrivals(messages, calls, liveness);
-    watched = new WatchedGroup(messages, liveness, calls, arrivals);
-    longWait = new LongWait(watched, job.deadlockDetector);
-    report = new RankReport(watched, longWait::state);
+    parts = new GroupParts(messages, liveness, calls, arrivals);
+    longWait = new LongWait(parts, job.deadlockDetector);
+    report = new RankReport(parts, longWait::state);
     report.add(() -> job.linesOfOthers(this));
     reports =
         timeouts
             .reports()
             .filter(folder -> messages.size() > 1)
-            .map(folder -> new Reports(folder, job.number(), watched, report));
-    state = new GroupState(watched, reports, job::isEnding);
-    wait = new Wait(watched, state, longWait, job.ranksOnNode(), timeouts);
-    matcher = new CallMatcher(watched, state, wait);
-    messageMatcher = new MessageMatcher(watched, state, wait, matcher);
+            .map(folder -> new Reports(folder, job.number(), parts, report));
+    state = new GroupState(parts, reports, job::isEnding);
+    wait = new Wait(parts, state, longWait, job.ranksOnNode(), timeouts);
+    matcher = new CallMatcher(parts, state, wait);
+    messageMatcher = new MessageMatcher(parts, state, wait, matcher);
     job.opened(this);
     if (isWorld()) {
       job.liveness.watchWorld(departures);
@@ -135,8 +135,7 @@ public final class ProcessGroup implements RankGroup {
     if (isWorld()) {
       wait.timeouts = newTimeouts; // the world has no time-outs of its own
     }
-    GroupTransport part =
-        new GroupSplit(watched, matcher, exchange(), job, origin).agree(color, key);
+    GroupTransport part = new GroupSplit(parts, matcher, exchange(), job, origin).agree(color, key);
     return part == null
         ? null
         : new ProcessGroup(part, job, newTimeouts, job.takeFirst() ? survivors : null);
@@ -153,7 +152,7 @@ public final class ProcessGroup implements RankGroup {
     if (!state.isBroken()) {
       state.broken("this rank goes on with the ranks that are left", null);
     }
-    GroupTransport part = survivors.agree(watched, state, timeouts());
+    GroupTransport part = survivors.agree(parts, state, timeouts());
     List<Integer> lost = survivors.lost();
     transport().goOnWithout(lost);
     job.goOnWithout(lost);
@@ -170,11 +169,11 @@ public final class ProcessGroup implements RankGroup {
   }
 
   public RankMap ranks() {
-    return watched.ranks();
+    return parts.ranks();
   }
 
   public GroupTransport messages() {
-    return watched.messages();
+    return parts.messages();
   }
 
   public int worldRank() {
@@ -191,7 +190,7 @@ public final class ProcessGroup implements RankGroup {
   }
 
   public Arrivals arrivals() {
-    return watched.arrivals();
+    return parts.arrivals();
   }
 
   public CallMatcher matcher() {
@@ -200,12 +199,12 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public Calls deviceCalls() {
-    return watched.calls();
+    return parts.calls();
   }
 
   @Override
   public void finished() {
-    watched.calls().finished();
+    parts.calls().finished();
   }
 
   @Override
@@ -249,7 +248,7 @@ public final class ProcessGroup implements RankGroup {
 
   /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
   public synchronized void countFromHere() {
-    watched.calls().countFromHere();
+    parts.calls().countFromHere();
   }
 
   @Override
@@ -267,8 +266,8 @@ public final class ProcessGroup implements RankGroup {
     return ranks().names(peers);
   }
 
-  public WatchedGroup watched() {
-    return watched;
+  public GroupParts parts() {
+    return parts;
   }
 
   @Override
@@ -302,12 +301,12 @@ public final class ProcessGroup implements RankGroup {
 
   @Override
   public boolean isAlive(int peer) {
-    return watched.liveness().isAlive(peer);
+    return parts.liveness().isAlive(peer);
   }
 
   @Override
   public String whyLeft(int peer) {
-    return watched.liveness().whyLeft(peer);
+    return parts.liveness().whyLeft(peer);
   }
 
   @Override
@@ -352,7 +351,7 @@ public final class ProcessGroup implements RankGroup {
     reports.ifPresent(Watch::remove);
     try {
       if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", finishedCalls(), watched.liveness()::isUnreachable);
+        departures.send(Departure.CLOSED, "", finishedCalls(), parts.liveness()::isUnreachable);
       }
     } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already
@@ -362,7 +361,7 @@ public final class ProcessGroup implements RankGroup {
     }
     Resources.closeAll( // one failure does not skip the rest
         departures,
-        watched.arrivals(),
+        parts.arrivals(),
         messageMatcher,
         () -> job.closed(this, !state.isBroken()),
         isWorld() ? job.deadlockDetector : null,
@@ -373,7 +372,7 @@ public final class ProcessGroup implements RankGroup {
   boolean leave(Departure departure, String reason) {
     reports.ifPresent(Watch::remove);
     boolean sound = !state.isBroken();
-    departures.send(departure, reason, finishedCalls(), watched.liveness()::isGone);
+    departures.send(departure, reason, finishedCalls(), parts.liveness()::isGone);
     return sound;
   }
 
@@ -383,6 +382,6 @@ public final class ProcessGroup implements RankGroup {
   }
 
   private boolean isWorld() {
-    return watched.key().isWorld();
+    return parts.key().isWorld();
   }
 }

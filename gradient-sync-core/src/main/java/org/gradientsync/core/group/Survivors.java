@@ -19,7 +19,7 @@ import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.Mailbox;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.Timeouts;
 
 /**
@@ -61,7 +61,7 @@ final class Survivors {
   private int reserved = NONE; // tag range
 
   // Of the current agreement.
-  private WatchedGroup group; // of those that were left until now
+  private GroupParts group; // of those that were left until now
   private GroupState state;
   private Timeouts timeouts;
   private WaitClock time;
@@ -90,7 +90,7 @@ final class Survivors {
   }
 
   /** Agrees on the ranks that are left of a group. See {@link ProcessGroup#survivors}. */
-  GroupTransport agree(WatchedGroup newGroup, GroupState newState, Timeouts newTimeouts) {
+  GroupTransport agree(GroupParts newGroup, GroupState newState, Timeouts newTimeouts) {
     group = newGroup;
     state = newState;
     timeouts = newTimeouts;

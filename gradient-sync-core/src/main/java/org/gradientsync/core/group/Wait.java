@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
 
@@ -31,7 +31,7 @@ final class Wait {
   private final int spins;
   volatile Timeouts timeouts;
 
-  Wait(WatchedGroup group, GroupState state, LongWait current, int ranksOnNode, Timeouts timeouts) {
+  Wait(GroupParts group, GroupState state, LongWait current, int ranksOnNode, Timeouts timeouts) {
     arrivals = group.arrivals();
     this.state = state;
     this.current = current;

@@ -11,8 +11,8 @@ import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
-import org.gradientsync.core.rendezvous.WatchedGroup;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -42,7 +42,7 @@ final class Watchers {
     this::lookAtDeadline,
     this::warnIfLate
   };
-  private final WatchedGroup group;
+  private final GroupParts group;
   private final GroupState state;
   private final DepartureNotices departures;
   private final LongWait wait;
@@ -61,7 +61,7 @@ final class Watchers {
   private long checked;
   private boolean warned;
 
-  Watchers(WatchedGroup group, GroupState state, LongWait wait, int ranksOnNode) {
+  Watchers(GroupParts group, GroupState state, LongWait wait, int ranksOnNode) {
     this.group = group;
     this.state = state;
     this.wait = wait;

@@ -116,8 +116,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       repeatCause(job, world);
       aborted =
-          !world.watched().liveness().endedBy().isEmpty()
-              || !world.watched().liveness().isComplete();
+          !world.parts().liveness().endedBy().isEmpty() || !world.parts().liveness().isComplete();
       noneLost = world.job().leave(departure, "");
     } finally {
       SharedFiles.deleteAll(); // after the notice: who misses a file looks for it
@@ -142,8 +141,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     List<Thread> hooks = longestGrace.isZero() ? List.of() : ShutdownHooks.ofProgram();
     WaitClock time = new WaitClock();
     while (hooks.stream().anyMatch(Thread::isAlive)
-        && world.watched().liveness().isComplete()
-        && world.watched().liveness().endedBy().isEmpty()
+        && world.parts().liveness().isComplete()
+        && world.parts().liveness().endedBy().isEmpty()
         && time.look() < longestGrace.toNanos()) {
       pause(HOOK_POLL);
     }
@@ -170,13 +169,13 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       lastCheck = waited;
       // In this order, because a rank that fails says why before its process ends.
-      boolean complete = world.watched().liveness().isComplete();
-      String cause = complete ? world.watched().liveness().endedBy() : awaitCause(world);
+      boolean complete = world.parts().liveness().isComplete();
+      String cause = complete ? world.parts().liveness().endedBy() : awaitCause(world);
       if (!cause.isEmpty()) {
         follow(world, departure, cause);
         return;
       }
-      List<Integer> staying = world.watched().liveness().staying();
+      List<Integer> staying = world.parts().liveness().staying();
       // The lowest rank that has ended reports for all, and the others only if it does not.
       boolean first = staying.containsAll(IntStream.range(0, world.rank()).boxed().toList());
       if (!complete || waited > limit + (first ? 0 : HEAD_START.toNanos())) {
@@ -231,7 +230,7 @@ final class JobEnd implements UncaughtExceptionHandler {
               + " while other ranks needed it");
     } else {
       WaitClock time = new WaitClock();
-      while (!world.watched().liveness().hasEnderDied() && time.look() < LIMIT.toNanos()) {
+      while (!world.parts().liveness().hasEnderDied() && time.look() < LIMIT.toNanos()) {
         pause(HOOK_POLL);
       }
     }
@@ -297,7 +296,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   private static String awaitCause(ProcessGroup world) {
     String cause = "";
     for (int i = 0; i < CAUSE_ATTEMPTS && cause.isEmpty(); i++) {
-      cause = world.watched().liveness().endedBy(); // each call lets messages make progress
+      cause = world.parts().liveness().endedBy(); // each call lets messages make progress
       LockSupport.parkNanos(POLL_NANOS);
     }
     return cause;
@@ -420,7 +419,7 @@ final class JobEnd implements UncaughtExceptionHandler {
   /** The cause that another rank has sent, or an empty text, also if reading it fails. */
   private String cause() {
     try {
-      return job.isFinished() ? "" : world.watched().liveness().endedBy();
+      return job.isFinished() ? "" : world.parts().liveness().endedBy();
     } catch (RuntimeException e) {
       return "";
     }

@@ -164,7 +164,7 @@ class CompressedReducerTest {
               try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
                 reduceAndCheck(reducer, buffer, group);
               }
-              Calls log = group.watched().calls();
+              Calls log = group.parts().calls();
               assertFalse(log.isRunning());
               assertTrue(log.lastFinished().contains("[" + (count <= PIECE ? count : 1) + "]"));
               List<String> lines = log.lines();

@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import org.gradientsync.core.local.LocalWorld;
-import org.gradientsync.core.rendezvous.WatchedGroup;
+import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
 
@@ -59,7 +59,7 @@ class RankReportTest {
         1,
         sync -> {
           Thread.currentThread().setName("a\nb\u2028c");
-          WatchedGroup group = LocalWorld.current().orElseThrow().watched();
+          GroupParts group = LocalWorld.current().orElseThrow().parts();
           List<String> report = new RankReport(group, () -> "").of("");
           assertTrue(report.get(0).contains("thread \"a b c\""), report::toString);
           assertTrue(

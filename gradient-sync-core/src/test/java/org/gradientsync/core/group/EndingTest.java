@@ -127,7 +127,7 @@ class EndingTest {
               left.countDown();
               return;
             }
-            Liveness liveness = group.watched().liveness();
+            Liveness liveness = group.parts().liveness();
             left.await();
             assertTrue(liveness.endedBy().endsWith(": boom"), liveness.endedBy());
             assertFalse(liveness.hasEnderDied(), "it lives");

@@ -181,7 +181,7 @@ class WaitTest {
     long[] left = new long[1];
     return message(
         () -> {
-          if (left[0] == 0 && group.watched().liveness().departures().hasLeft(1)) {
+          if (left[0] == 0 && group.parts().liveness().departures().hasLeft(1)) {
             left[0] = System.nanoTime();
           }
           return left[0] != 0 && System.nanoTime() - left[0] > 1_000_000_000;

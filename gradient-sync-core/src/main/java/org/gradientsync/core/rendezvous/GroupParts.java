@@ -6,10 +6,10 @@ import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.ranks.RankMap;
 
 /**
- * The parts of a group that its matchers and waits work on, and that the deadlock detector and the
- * reports see. Any thread may read it.
+ * The parts of a group on which its matchers and waits work, and which the deadlock detector and
+ * the reports see. Any thread may read it.
  */
-public record WatchedGroup(
+public record GroupParts(
     GroupTransport messages, Liveness liveness, Calls calls, Arrivals arrivals) {
   public GroupKey key() {
     return messages.key();
