@@ -9,6 +9,7 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.GroupParts;
+import org.gradientsync.core.rendezvous.MatchingGroup;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
@@ -19,22 +20,20 @@ import org.gradientsync.spi.CollectiveCall;
  * for a collective, two for an exchange. The caller holds the group's lock.
  */
 public final class CallMatcher {
+  private final MatchingGroup matching;
   private final GroupParts group;
-  private final GroupState state;
-  private final Wait wait;
   private final Condition complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
 
-  CallMatcher(GroupParts group, GroupState state, Wait wait) {
-    this.group = group;
-    this.state = state;
-    this.wait = wait;
+  public CallMatcher(MatchingGroup matching) {
+    this.matching = matching;
+    group = matching.parts();
     complete = () -> group.arrivals().rendezvous().isComplete();
   }
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
-  void meet(Origin origin, CollectiveCall call) {
-    state.requireUsable();
+  public void meet(Origin origin, CollectiveCall call) {
+    matching.requireUsable();
     ByteBuffer record = group.calls().record(origin, call);
     Rendezvous rendezvous = group.arrivals().beginRendezvous();
     long found = notFinite;
@@ -45,10 +44,10 @@ public final class CallMatcher {
       rendezvous.arrive(sequence, record);
       awaitAll(rendezvous, sequence);
     } catch (RuntimeException | Error e) {
-      if (state.isBroken()) {
+      if (matching.isBroken()) {
         throw e;
       }
-      throw state.failed(e);
+      throw matching.failed(e);
     }
     if (found < 0 && rendezvous.areAllSame()) {
       return;
@@ -85,16 +84,16 @@ public final class CallMatcher {
     String table = CallTable.ofMismatch(rendezvous, group.rank(), group.size(), !sameEnqueued);
     throw sameEnqueued
         ? new MismatchedCallException(table)
-        : state.mismatched(table); // a device waits for a call that another rank has not made
+        : matching.mismatched(table); // a device waits for a call that another rank has not made
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {
     int size = group.size();
-    for (int peer = next(-1); peer < size && !state.test(complete, peer); peer = next(peer)) {
-      wait.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
+    for (int peer = next(-1); peer < size && !matching.test(complete, peer); peer = next(peer)) {
+      matching.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
     }
-    for (int peer = next(-1); peer < size && !state.test(complete, peer); peer = next(peer)) {
-      wait.await(rendezvous.sent(peer), peer);
+    for (int peer = next(-1); peer < size && !matching.test(complete, peer); peer = next(peer)) {
+      matching.await(rendezvous.sent(peer), peer);
     }
   }
 
@@ -103,11 +102,11 @@ public final class CallMatcher {
   }
 
   /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
-  <C> void run(C call, Consumer<C> body) {
+  public <C> void run(C call, Consumer<C> body) {
     try {
       body.accept(call);
     } catch (RuntimeException | Error e) {
-      throw state.failed(e);
+      throw matching.failed(e);
     }
     group.calls().finished();
   }

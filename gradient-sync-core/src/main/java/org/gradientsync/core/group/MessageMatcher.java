@@ -16,7 +16,7 @@ import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.CallTable;
 import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.GroupParts;
+import org.gradientsync.core.rendezvous.MatchingGroup;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
@@ -26,10 +26,9 @@ import org.gradientsync.spi.Resources;
  * Brings two ranks together for a message. Sender and receiver exchange their calls, so both know
  * whether type, count and tag match before any element moves. The caller holds the group's lock.
  */
-final class MessageMatcher implements AutoCloseable {
+public final class MessageMatcher implements AutoCloseable {
   private final GroupTransport transport;
-  private final GroupState state;
-  private final Wait wait;
+  private final MatchingGroup group;
   private final CallMatcher matcher;
   private final Calls calls;
   private final Arrivals arrivals;
@@ -53,18 +52,17 @@ final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  MessageMatcher(GroupParts group, GroupState state, Wait wait, CallMatcher matcher) {
-    this.state = state;
-    this.wait = wait;
-    transport = group.messages();
-    calls = group.calls();
-    arrivals = group.arrivals();
+  public MessageMatcher(MatchingGroup group, CallMatcher matcher) {
+    this.group = group;
+    transport = group.parts().messages();
+    calls = group.parts().calls();
+    arrivals = group.parts().arrivals();
     this.matcher = matcher;
     sending = new Link[transport.size()];
     receiving = new Link[transport.size()];
   }
 
-  void meet(Origin origin, CollectiveCall message) {
+  public void meet(Origin origin, CollectiveCall message) {
     single.clear();
     single.add(message);
     MismatchedCallException mismatch = meet(origin, single);
@@ -76,7 +74,8 @@ final class MessageMatcher implements AutoCloseable {
   }
 
   /** Exchanges messages round by round. The body moves those that match; it may exchange others. */
-  void exchange(Origin origin, List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
+  public void exchange(
+      Origin origin, List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body) {
     MismatchedCallException failure = null;
     List<CollectiveCall> round = spare.isEmpty() ? new ArrayList<>() : spare.pop();
     try {
@@ -98,7 +97,7 @@ final class MessageMatcher implements AutoCloseable {
 
   /** Meets the other ranks of messages, and removes those that do not match. */
   private MismatchedCallException meet(Origin origin, List<CollectiveCall> round) {
-    state.requireUsable();
+    group.requireUsable();
     arrivals.beginPairs();
     links.clear();
     for (int i = 0; i < round.size(); i++) {
@@ -148,8 +147,8 @@ final class MessageMatcher implements AutoCloseable {
     WaitPhase phase = link.sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
     long number = arrivals.reached(link.peer, link.sends);
     calls.show(link.own);
-    wait.await(link.receive, link.peer, phase, number);
-    wait.await(link.send, link.peer, phase, number);
+    group.await(link.receive, link.peer, phase, number);
+    group.await(link.send, link.peer, phase, number);
   }
 
   @Override

@@ -21,6 +21,8 @@ import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.GroupParts;
+import org.gradientsync.core.rendezvous.MatchingGroup;
+import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
@@ -41,7 +43,7 @@ import org.slf4j.LoggerFactory;
  * <p>The group's lock orders the calls of several threads. Callers hold it unless a method states
  * otherwise.
  */
-public final class ProcessGroup implements RankGroup {
+public final class ProcessGroup implements MatchingGroup {
   private static final Logger log = LoggerFactory.getLogger(ProcessGroup.class);
 
   private final Job job;
@@ -74,8 +76,8 @@ public final class ProcessGroup implements RankGroup {
             .map(folder -> new Reports(folder, job.number(), parts, report));
     state = new GroupState(parts, reports, job::isEnding);
     wait = new Wait(parts, state, longWait, job.ranksOnNode(), timeouts);
-    matcher = new CallMatcher(parts, state, wait);
-    messageMatcher = new MessageMatcher(parts, state, wait, matcher);
+    matcher = new CallMatcher(this);
+    messageMatcher = new MessageMatcher(this, matcher);
     job.opened(this);
     if (isWorld()) {
       job.liveness.watchWorld(departures);
@@ -257,6 +259,16 @@ public final class ProcessGroup implements RankGroup {
   }
 
   @Override
+  public void await(Message message, int peer, WaitPhase phase, long number) {
+    wait.await(message, peer, phase, number);
+  }
+
+  @Override
+  public boolean test(Message message, int peer) {
+    return state.test(message, peer);
+  }
+
+  @Override
   public String name(int peer) {
     return ranks().name(peer);
   }
@@ -266,6 +278,7 @@ public final class ProcessGroup implements RankGroup {
     return ranks().names(peers);
   }
 
+  @Override
   public GroupParts parts() {
     return parts;
   }

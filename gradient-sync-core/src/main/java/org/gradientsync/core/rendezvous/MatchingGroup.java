@@ -1,0 +1,20 @@
+package org.gradientsync.core.rendezvous;
+
+import org.gradientsync.spi.Message;
+import org.gradientsync.spi.RankGroup;
+
+/** A group as its matchers see it: they wait for its ranks, and break it if these do not match. */
+public interface MatchingGroup extends RankGroup {
+  GroupParts parts();
+
+  /** Whether a message has finished. Breaks the group if it never will. */
+  boolean test(Message message, int peer);
+
+  /**
+   * Waits for a message that a rank sends when it reaches a call.
+   *
+   * @param phase what the rank must reach
+   * @param number of the collective, or the {@link Arrivals#reached} stage of a message
+   */
+  void await(Message message, int peer, WaitPhase phase, long number);
+}
