@@ -12,6 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.core.rendezvous.CallMatcher;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.CollectiveCall;

@@ -1,4 +1,4 @@
-package org.gradientsync.core.group;
+package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
@@ -11,13 +11,7 @@ import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.backend.MessageRounds;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
-import org.gradientsync.core.rendezvous.Arrivals;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.CallTable;
-import org.gradientsync.core.rendezvous.Calls;
-import org.gradientsync.core.rendezvous.MatchingGroup;
-import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;

@@ -1,17 +1,11 @@
-package org.gradientsync.core.group;
+package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.backend.Condition;
-import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.CallTable;
-import org.gradientsync.core.rendezvous.GroupParts;
-import org.gradientsync.core.rendezvous.MatchingGroup;
-import org.gradientsync.core.rendezvous.Rendezvous;
-import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
 
