@@ -15,9 +15,9 @@ import org.gradientsync.RankLostException;
  * of a call. Without it, only the methods marked "Any thread may call it" may be called.
  *
  * <p>A call begins with a rendezvous, in which the ranks compare their calls. So the ranks detect
- * different calls before any buffer is touched, and know the number of a missing rank. A call ends
- * with {@link #finished}. A reducer whose device compares the calls may meet once for a buffer, and
- * then records its calls in {@link #deviceCalls}.
+ * different calls before any buffer is touched, and know the number of a missing rank. A reducer
+ * whose device compares the calls may {@link #run} one with an empty body before it enqueues the
+ * first for a buffer, and then records its calls in {@link #deviceCalls}.
  */
 public interface RankGroup extends AutoCloseable {
   /** The value that stands for no rank. */
@@ -138,26 +138,13 @@ public interface RankGroup extends AutoCloseable {
   void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body);
 
   /**
-   * Meets the other ranks of a call: all, or the peer of a message. {@link #run} does so, too.
-   *
-   * @param call this rank's call
-   * @throws MismatchedCallException on every rank concerned if the ranks' calls differ
-   * @throws RankLostException if a rank does not join
-   */
-  void meet(CollectiveCall call);
-
-  /**
-   * Meets the other ranks before they prepare a call, each for itself. Ends with the meeting: no
-   * {@link #finished} follows.
+   * Meets the other ranks before they prepare a call, each for itself.
    *
    * @param call the call that will be made
    * @throws MismatchedCallException on every rank if the ranks' calls differ
    * @throws RankLostException if a rank does not join
    */
   void meetToPrepare(CollectiveCall call);
-
-  /** Records that the last call has ended on this rank. */
-  void finished();
 
   /**
    * The record of calls that the device runs without a rendezvous of the hosts. Any thread may call

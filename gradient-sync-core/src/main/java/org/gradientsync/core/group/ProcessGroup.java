@@ -207,11 +207,6 @@ public final class ProcessGroup implements MatchingGroup {
   }
 
   @Override
-  public void finished() {
-    parts.calls().finished();
-  }
-
-  @Override
   public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
     run(Origin.SYNC, call, body);
   }
@@ -219,11 +214,6 @@ public final class ProcessGroup implements MatchingGroup {
   public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
     meet(origin, call);
     matcher.run(call, body);
-  }
-
-  @Override
-  public void meet(CollectiveCall call) {
-    meet(Origin.SYNC, call);
   }
 
   private void meet(Origin origin, CollectiveCall call) {
@@ -237,7 +227,7 @@ public final class ProcessGroup implements MatchingGroup {
   @Override
   public void meetToPrepare(CollectiveCall call) {
     matcher.meet(Origin.REGISTER, call);
-    finished();
+    parts.calls().finished();
   }
 
   @Override

@@ -69,10 +69,14 @@ final class PeerQueue {
   /** Enqueues a message, for which its two ranks have met. Allocates nothing. */
   void enqueue(PeerMessages messages, CollectiveCall message) {
     GpuStream stream = streamOf(message);
-    gpu.makeCurrent();
-    group.deviceCalls().enqueuedMessage();
-    order.follow(stream);
-    messages.enqueue(message, stream.handle());
+    try {
+      gpu.makeCurrent();
+      group.deviceCalls().enqueuedMessage();
+      order.follow(stream);
+      messages.enqueue(message, stream.handle());
+    } catch (DeviceException e) {
+      throw failed(e);
+    }
     order.enqueued();
   }
 

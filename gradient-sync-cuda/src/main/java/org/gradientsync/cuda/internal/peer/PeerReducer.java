@@ -2,6 +2,7 @@ package org.gradientsync.cuda.internal.peer;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import jcuda.driver.CUstream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
@@ -32,6 +33,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private static final String RUN_BEFORE = "make the same call once before";
   private static final String NO_MESSAGES = "send and receive outside of graphs";
 
+  private static final Consumer<CollectiveCall> NOTHING = call -> {};
+
   private final RankGroup group;
   private final CudaDevice device;
   private final Gpu gpu;
@@ -48,6 +51,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private final PeerQueue queue;
   private final PeerLaunch depart;
   private final PeerFinite finite; // or null
+  private final Consumer<CollectiveCall> enqueueMessage = this::enqueueMessage;
 
   PeerReducer(
       RankGroup group,
@@ -126,8 +130,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
     if (!known || meetsEachTime(call) && !capturing) {
       requireNoCapture(call, call.kind() == Kind.ALL_REDUCE ? REGISTER : RUN_BEFORE);
       registrar.willMeet(call);
-      group.meet(call);
-      group.finished();
+      group.run(call, NOTHING);
       if (nothingToDo(call)) {
         return;
       }
@@ -172,12 +175,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
 
   private void message(CollectiveCall call) {
     requireNoCapture(call, NO_MESSAGES);
-    group.meet(call);
-    if (call.buffer().count() == 0) {
-      group.finished();
-      return;
+    group.run(call, enqueueMessage);
+  }
+
+  private void enqueueMessage(CollectiveCall call) {
+    if (call.buffer().count() > 0) {
+      queue.enqueue(messages, call);
     }
-    queue.enqueue(messages, call);
   }
 
   @Override
