@@ -799,8 +799,13 @@ public abstract class GradientSync implements AutoCloseable {
     /**
      * Calls {@link GradientSync#requestStop} when this process receives SIGTERM or SIGUSR1, for
      * programs that save their state before a scheduler ends them. The first signal does that for
-     * all syncs of this process that were built so, and no longer ends the process; a second one of
-     * either kind does, at once. System property {@code gradientsync.stop.on.signal}.
+     * all syncs of this process that were built so, and no longer ends the process. System property
+     * {@code gradientsync.stop.on.signal}.
+     *
+     * <p>A second one of either kind ends the process at once, with exit code 143 after SIGTERM. It
+     * does not wait for other ranks, which throw {@link RankLostException}, and runs no shutdown
+     * hooks. The same signal again within a second counts as one: a scheduler may signal both a
+     * launcher, which passes it on, and its ranks.
      *
      * <p>Launchers treat signals that they get in ways of their own: {@code gradient-sync run},
      * {@code mpirun} and {@code srun} pass SIGUSR1 on to all ranks; at SIGTERM {@code mpirun} ends

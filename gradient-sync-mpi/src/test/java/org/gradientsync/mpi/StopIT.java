@@ -44,6 +44,16 @@ class StopIT {
     job.expect("the next signal ends this process at once");
   }
 
+  /** Then {@code mpirun} ends the others. */
+  @ParameterizedTest
+  @CsvSource({"TERM, 143", "USR1, 138"})
+  void aSecondSignalEndsTheJob(String signal, int exitCode) throws Exception {
+    Mpirun.Result job =
+        Mpirun.run(3, NONE, StopPrograms.class, "processes", "self", signal, "twice");
+    assertEquals(exitCode, job.exitCode(), job.output());
+    assertEquals(List.of(), SharedFiles.leftBy(SharedFiles.processes(job, 1)));
+  }
+
   /** Without {@code stopOnSignal} nothing has changed: see {@link JobEndIT}. */
   @Test
   void aJvmThatLeavesSignalsAloneIsRefused() throws Exception {

@@ -14,7 +14,7 @@ import org.gradientsync.local.LocalRanks;
  *
  * <p>Arguments: {@code threads} or {@code processes}; {@code self}, {@code launcher} or {@code
  * slurm} for who gets the signal; the signal; {@code once}, or {@code twice} to go on after the
- * first one.
+ * first one until there is a second one.
  */
 final class StopPrograms {
   private static final int SIGNAL_AT = 20; // steps
@@ -46,8 +46,11 @@ final class StopPrograms {
         buckets.finish();
         steps++;
         if (buckets.stopRequested() && args[3].equals("twice") && sync.rank() == sync.size() - 1) {
-          signal(args[1], args[2]);
-          Thread.sleep(60_000);
+          System.out.println("process=" + ProcessHandle.current().pid() + ".");
+          while (true) {
+            signal(args[1], args[2]);
+            Thread.sleep(100); // the same one at once is no second one
+          }
         }
       } while (!buckets.stopRequested());
       System.out.println("rank " + sync.rank() + " stopped after " + steps + " steps.");

@@ -44,7 +44,19 @@ public final class Signals {
     Class<?> signal = Class.forName("sun.misc.Signal");
     return signal
         .getMethod("handle", signal, Class.forName("sun.misc.SignalHandler"))
-        .invoke(null, signal.getConstructor(String.class).newInstance(name), before);
+        .invoke(null, signal(name), before);
+  }
+
+  /**
+   * The number that this system has for a signal.
+   *
+   * @param name without SIG
+   * @return for example 15 for {@code TERM}
+   * @throws ReflectiveOperationException if there is no such signal
+   */
+  public static int number(String name) throws ReflectiveOperationException {
+    Object signal = signal(name);
+    return (int) signal.getClass().getMethod("getNumber").invoke(signal);
   }
 
   /**
@@ -55,8 +67,10 @@ public final class Signals {
    */
   public static void raise(String name) throws ReflectiveOperationException {
     Class<?> signal = Class.forName("sun.misc.Signal");
-    signal
-        .getMethod("raise", signal)
-        .invoke(null, signal.getConstructor(String.class).newInstance(name));
+    signal.getMethod("raise", signal).invoke(null, signal(name));
+  }
+
+  private static Object signal(String name) throws ReflectiveOperationException {
+    return Class.forName("sun.misc.Signal").getConstructor(String.class).newInstance(name);
   }
 }

@@ -7,24 +7,33 @@ import java.util.Map;
 import org.gradientsync.GradientSync;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Signals;
+import org.gradientsync.core.host.SharedFiles;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Asks this process's syncs to stop when it gets a signal: SIGTERM, which ends a process, or
- * SIGUSR1, which launchers pass on to their ranks. The second signal does what it did before, so it
- * ends the process.
+ * SIGUSR1, which launchers pass on to their ranks. The second signal ends the process without its
+ * shutdown hooks, of which {@link org.gradientsync.core.launch} has one that waits for the other
+ * ranks. The same signal again within a second is no second one: a scheduler may signal both a
+ * launcher, which passes it on, and its ranks, and {@code timeout} sends it twice.
  */
 final class StopSignals {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final List<String> NAMES = List.of("TERM", "USR1");
-  private static final List<Runnable> stops = new ArrayList<>(); // guarded by the class
-  private static final Map<String, Object> before = new HashMap<>(); // the handlers, likewise
+  private static final long SAME_NANOS = 1_000_000_000;
+
+  // All guarded by the class.
+  private static final List<Runnable> stops = new ArrayList<>();
+  private static final Map<String, Object> before = new HashMap<>(); // the handlers
+  private static String first; // null until there is a signal
+  private static long firstNanos;
 
   private StopSignals() {}
 
   /**
-   * Calls a method at the next signal, on a thread of the JVM.
+   * Calls a method at the next signal, on a thread of the JVM. It does not end the process, even if
+   * there was one before.
    *
    * @throws UnavailableException if this JVM cannot handle signals
    */
@@ -46,6 +55,7 @@ final class StopSignals {
         }
       }
     }
+    first = null;
     stops.add(stop);
   }
 
@@ -58,20 +68,50 @@ final class StopSignals {
     }
   }
 
-  /** Does not call a method any more. */
+  /** Does not call a method any more. After the first signal the next one still ends. */
   static synchronized void remove(Runnable stop) {
-    if (stops.remove(stop) && stops.isEmpty()) {
+    if (stops.remove(stop) && stops.isEmpty() && first == null) {
       restore();
     }
   }
 
+  /** For tests: whether the next signal ends this process. */
+  static synchronized boolean isSecondNext() {
+    return first != null;
+  }
+
   private static synchronized void received(String name) {
-    log.info(
-        "SIG{}: the ranks stop after a step, or this one leaves an elastic training; the next signal"
-            + " ends this process at once",
-        name);
-    restore();
-    stops.forEach(Runnable::run);
+    long now = System.nanoTime();
+    if (first == null) {
+      first = name;
+      firstNanos = now;
+      log.info(
+          "SIG{}: the ranks stop after a step, or this one leaves an elastic training; the next"
+              + " signal ends this process at once",
+          name);
+      stops.forEach(Runnable::run);
+    } else if (!name.equals(first) || now - firstNanos > SAME_NANOS) {
+      end(name);
+    }
+  }
+
+  private static void end(String name) {
+    int code = exitCode(name);
+    try {
+      SharedFiles.deleteAll();
+      log.warn("SIG{} after SIG{}: this process ends", name, first);
+    } finally {
+      Runtime.getRuntime().halt(code);
+    }
+  }
+
+  /** As shells count. */
+  private static int exitCode(String name) {
+    try {
+      return 128 + Signals.number(name);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("no such signal: SIG" + name, e);
+    }
   }
 
   private static void restore() {

@@ -1,0 +1,39 @@
+package org.gradientsync.tcp;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.gradientsync.RankLostException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Signals to one of several processes that stop on signals. */
+class StopIT {
+  private static final List<String> NONE = List.of();
+
+  /** Its files are deleted, and the others lose it. */
+  @ParameterizedTest
+  @CsvSource({"TERM, 143", "USR1, 138"})
+  void aSecondSignalEndsTheProcessWithoutTheOthers(String signal, int exitCode) throws Exception {
+    List<Ranks.Result> job = Ranks.run(3, NONE, StopProgram.class, "apart", signal);
+    assertEquals(exitCode, job.get(1).exitCode(), job::toString);
+    for (int rank : new int[] {0, 2}) {
+      job.get(rank).expect("left 0 files").expect("RankLostException: rank 1 (host=");
+    }
+    assertTrue(
+        job.get(0).exitCode() == RankLostException.EXIT_CODE
+            || job.get(2).exitCode() == RankLostException.EXIT_CODE,
+        job::toString);
+  }
+
+  /** A scheduler and the launcher may each send one. */
+  @Test
+  void theSameSignalAgainAtOnceIsNoSecondOne() throws Exception {
+    for (Ranks.Result rank : Ranks.run(3, NONE, StopProgram.class, "at-once", "TERM")) {
+      assertEquals(0, rank.exitCode(), rank.output());
+      rank.expect("ended well");
+    }
+  }
+}
