@@ -64,17 +64,26 @@ final class JobRunner {
     }
   }
 
-  /** Lets ranks that stop and save take their time. A second SIGTERM ends this process. */
+  /**
+   * Lets ranks that stop and save take their time. A second SIGTERM ends this process, but not one
+   * within a second: {@code timeout} sends it to its child and to its process group.
+   */
   void terminate() {
+    if (terminated) {
+      return;
+    }
     terminated = true;
     ended.countDown();
-    try {
-      Signals.restore(TERM, first);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
-    }
     if (job != null) {
       job.terminate();
+    }
+    try {
+      TimeUnit.SECONDS.sleep(SIGNALS_APART_SECONDS);
+      Signals.restore(TERM, first);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
     }
   }
 
