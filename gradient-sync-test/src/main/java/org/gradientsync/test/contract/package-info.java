@@ -19,7 +19,10 @@
  * org.gradientsync.test.contract.ShardedContract} and {@link
  * org.gradientsync.test.contract.HookContract} test buckets on a backend. {@link
  * org.gradientsync.test.contract.SoakContract} makes random calls for some time, with a {@link
- * org.gradientsync.test.contract.Soak} on each rank.
+ * org.gradientsync.test.contract.Soak} on each rank, which chooses among those of {@link
+ * org.gradientsync.test.contract.SoakCollectives}, {@link
+ * org.gradientsync.test.contract.SoakCommunicator} and {@link
+ * org.gradientsync.test.contract.SoakBuckets}.
  *
  * <p>{@link org.gradientsync.test.contract.Numbers} has data that differ by rank and index, and the
  * expected results; {@link org.gradientsync.test.contract.Doubles} reads elements of any type.
