@@ -125,28 +125,25 @@ final class Soak implements AutoCloseable {
     steps++;
     int choice = shared.nextInt(100);
     try {
-      if (choice < 28) {
+      if (choice < 24) {
         collectives.reduce(any(), shared);
-      } else if (choice < 32) {
+      } else if (choice < 28) {
         collectives.unequalBlocks(any());
         collectives.unequalMessages(any());
-      } else if (choice < 35) {
+      } else if (choice < 31) {
         collectives.background(any());
-      } else if (choice < 45) {
+      } else if (choice < 38) {
         collectives.broadcast(any(), shared);
-      } else if (choice < 60) {
+      } else if (choice < 50) {
         SoakCommunicator.onHost(any().communicator(), ranks, shared);
-      } else if (choice < 64) {
+      } else if (choice < 54) {
         messages.split(any().communicator());
-      } else if (choice < 70) {
-        if (shared.nextInt(4) == 0) {
-          open();
-          try (GradientSync sync = open.remove(open.size() - 1)) {
-            buckets.steps(sync, shared.nextInt(ranks));
-          }
-        } else {
-          buckets.steps(any(), SoakBuckets.NOBODY);
-        }
+      } else if (choice < 63) {
+        stepsOfBuckets();
+      } else if (choice < 66) {
+        buckets.unevenSteps(any());
+      } else if (choice < 69) {
+        buckets.compressed(any());
       } else if (choice < 74) {
         twoThreads();
       } else if (choice < 77) {
@@ -164,6 +161,24 @@ final class Soak implements AutoCloseable {
       }
     } catch (Exception | AssertionError e) {
       throw new AssertionError(this + ", choice=" + choice + ": " + e, e);
+    }
+  }
+
+  /** All ranks may be asked to stop, on a sync that is not used again. */
+  private void stepsOfBuckets() {
+    boolean sharded = shared.nextBoolean();
+    int stopping = shared.nextInt(4) == 0 ? shared.nextInt(ranks) : SoakBuckets.NOBODY;
+    if (stopping != SoakBuckets.NOBODY) {
+      open();
+    }
+    GradientSync sync = stopping == SoakBuckets.NOBODY ? any() : open.remove(open.size() - 1);
+    if (sharded) {
+      buckets.shards(sync, stopping);
+    } else {
+      buckets.steps(sync, stopping);
+    }
+    if (stopping != SoakBuckets.NOBODY) {
+      sync.close();
     }
   }
 

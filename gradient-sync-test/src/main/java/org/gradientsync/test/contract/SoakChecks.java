@@ -1,9 +1,12 @@
 package org.gradientsync.test.contract;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
 import org.gradientsync.ReduceOp;
 
 /** What the parts of {@link Soak} share: what they draw, and how they compare. */
@@ -35,6 +38,18 @@ final class SoakChecks {
   static void require(boolean condition, String otherwise) {
     if (!condition) {
       throw new AssertionError(otherwise);
+    }
+  }
+
+  /** All ranks have the same bits, whichever these are. Collective. */
+  static void agree(GradientSync sync, DeviceBuffer buffer) {
+    ByteBuffer memory = Numbers.memory(buffer.type(), (int) buffer.count());
+    buffer.copyTo(memory);
+    byte[] bytes = new byte[memory.capacity()];
+    memory.get(0, bytes);
+    List<byte[]> all = sync.communicator().allGather(bytes);
+    for (int peer = 0; peer < all.size(); peer++) {
+      require(Arrays.equals(bytes, all.get(peer)), "rank " + peer + " has other bits");
     }
   }
 

@@ -172,12 +172,16 @@ final class SoakCollectives {
 
   /** Starts averages, of which some are waited for. */
   void background(GradientSync sync) {
+    DataType type;
+    do {
+      type = TYPES[shared.nextInt(TYPES.length)];
+    } while (!type.isFloatingPoint());
     int data = data(shared);
     int[] counts = {count(shared), count(shared), count(shared)};
     List<DeviceBuffer> buffers = new ArrayList<>();
     for (int i = 0; i < counts.length; i++) {
-      buffers.add(sync.allocate(DataType.FLOAT32, counts[i]));
-      buffers.get(i).copyFrom(Numbers.of(DataType.FLOAT32, rank, data + i, counts[i]));
+      buffers.add(sync.allocate(type, counts[i]));
+      buffers.get(i).copyFrom(Numbers.of(type, rank, data + i, counts[i]));
       PendingAverage average = sync.averageAsync(buffers.get(i));
       if (own.nextBoolean()) {
         average.await();
@@ -186,7 +190,7 @@ final class SoakCollectives {
     sync.barrier();
     for (int i = 0; i < counts.length; i++) {
       check(
-          Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, data + i, counts[i]),
+          Numbers.reduced(type, ReduceOp.AVERAGE, ranks, data + i, counts[i]),
           buffers.get(i),
           "averageAsync");
       buffers.get(i).close();
