@@ -87,7 +87,7 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
         new Thread(
             () -> {
               try {
-                Signals.raise("TERM");
+                Signals.terminate();
                 Thread.sleep(GRACE_MILLIS);
               } catch (ReflectiveOperationException | InterruptedException e) {
                 Runtime.getRuntime().halt(code);

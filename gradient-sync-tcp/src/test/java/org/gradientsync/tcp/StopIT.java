@@ -28,6 +28,16 @@ class StopIT {
         job::toString);
   }
 
+  /** As without stopOnSignal, also ranks that make no call. */
+  @Test
+  void anAbortEndsAllRanks() throws Exception {
+    List<Ranks.Result> job = Ranks.run(3, NONE, StopProgram.class, "abort", "TERM");
+    assertEquals(1, job.get(1).exitCode(), job::toString);
+    for (int rank : new int[] {0, 2}) {
+      assertEquals(143, job.get(rank).exitCode(), job::toString);
+    }
+  }
+
   /** A scheduler and the launcher may each send one. */
   @Test
   void theSameSignalAgainAtOnceIsNoSecondOne() throws Exception {

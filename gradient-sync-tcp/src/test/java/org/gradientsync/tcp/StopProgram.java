@@ -17,7 +17,8 @@ import org.gradientsync.core.sync.Admission;
  * Trains in each rank until rank 1 has got signals.
  *
  * <p>Arguments: {@code at-once}, after which all ranks stop and end well, or {@code apart}, after
- * which rank 1 ends while the others do something else; the signal.
+ * which rank 1 ends while the others do something else; the signal. Or {@code abort}: rank 1 fails
+ * while the others do something else.
  */
 final class StopProgram {
   private static final int SIGNAL_AT = 3; // steps
@@ -35,7 +36,12 @@ final class StopProgram {
                 .build()) {
       long other = processOf(sync, 1);
       for (int step = 0; !buckets.stopRequested(); step++) {
-        if (step == SIGNAL_AT && sync.rank() == 1) {
+        if (step == SIGNAL_AT && args[0].equals("abort")) {
+          if (sync.rank() == 1) {
+            throw new IllegalStateException("on purpose");
+          }
+          Thread.sleep(60_000);
+        } else if (step == SIGNAL_AT && sync.rank() == 1) {
           Signals.raise(args[1]);
           while (!((Admission) sync).isStopRequested()) {
             Thread.sleep(1);

@@ -1,12 +1,16 @@
 package org.gradientsync.core.backend;
 
 import java.lang.reflect.Proxy;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Handles signals of the operating system. By reflection, because javac has a warning for {@code
  * sun.misc.Signal} that cannot be turned off.
  */
 public final class Signals {
+  private static final Map<String, Object> originals = new ConcurrentHashMap<>();
+
   private Signals() {}
 
   /**
@@ -21,15 +25,17 @@ public final class Signals {
    */
   public static Object handle(String name, Runnable handler) throws ReflectiveOperationException {
     Class<?> type = Class.forName("sun.misc.SignalHandler");
-    return restore(
-        name,
+    Object proxy =
         Proxy.newProxyInstance(
             type.getClassLoader(),
             new Class<?>[] {type},
-            (proxy, method, arguments) -> {
+            (object, method, arguments) -> {
               handler.run(); // the JVM calls no other method
               return null;
-            }));
+            });
+    Object before = restore(name, proxy);
+    originals.putIfAbsent(name, before);
+    return before;
   }
 
   /**
@@ -68,6 +74,19 @@ public final class Signals {
   public static void raise(String name) throws ReflectiveOperationException {
     Class<?> signal = Class.forName("sun.misc.Signal");
     signal.getMethod("raise", signal).invoke(null, signal(name));
+  }
+
+  /**
+   * Ends this process as SIGTERM does where this library does not handle it.
+   *
+   * @throws ReflectiveOperationException if this JVM leaves the signal alone
+   */
+  public static void terminate() throws ReflectiveOperationException {
+    Object original = originals.get("TERM");
+    if (original != null) {
+      restore("TERM", original);
+    }
+    raise("TERM");
   }
 
   private static Object signal(String name) throws ReflectiveOperationException {
