@@ -13,7 +13,8 @@
  * <p>A {@link ReducerProvider} creates a {@link Reducer} from a {@link SyncContext}. A reducer gets
  * each call as a {@link CollectiveCall} and hands it to {@link RankGroup#run}, which compares the
  * ranks' calls, runs the body that moves the data, and turns what fails into the same exception on
- * all ranks. {@link ReducerParts} has the library's own reducers, to build on. Reducers that only
+ * all ranks. {@link ReducerParts} has the library's own reducers, to build on: {@link
+ * MessageReducerProvider} provides the one that needs nothing but messages. Reducers that only
  * enqueue record what they enqueue in {@link DeviceCalls}.
  *
  * <p>{@link Settings} and {@link Timeouts} are what the user asked for, {@link Availability} says

@@ -1,6 +1,6 @@
 package org.gradientsync.mpi;
 
-import org.gradientsync.core.backend.MessageReducerProvider;
+import org.gradientsync.spi.MessageReducerProvider;
 
 /**
  * Provides {@code mpi}, which passes host memory to MPI point-to-point calls and adds on the CPU.

@@ -1,6 +1,6 @@
 package org.gradientsync.tcp;
 
-import org.gradientsync.core.backend.MessageReducerProvider;
+import org.gradientsync.spi.MessageReducerProvider;
 
 /** Provides {@code tcp}, which sends host memory over TCP and adds on the CPU. */
 public final class TcpReducerProvider extends MessageReducerProvider {

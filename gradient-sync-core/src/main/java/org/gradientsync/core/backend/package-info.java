@@ -3,9 +3,8 @@
  *
  * <p>For reducers: {@link PlanCache} keeps a plan for each call, {@link MessageRounds} orders
  * grouped messages, {@link Agreement} makes a setup succeed on all ranks or on none, {@link
- * MessageReducerProvider} provides what every launcher has, {@link HostProducts} multiplies
- * matrices in host memory, and {@link Counter} is a number in shared memory on which other
- * processes wait.
+ * HostProducts} multiplies matrices in host memory, and {@link Counter} is a number in shared
+ * memory on which other processes wait.
  *
  * <p>For checks before the first call: {@link Answers} gives every rank the texts of all, {@link
  * LayoutCheck} names the first parameter that differs, and {@link AgreedSettings} the setting.

@@ -1,7 +1,7 @@
 package org.gradientsync.core.local;
 
-import org.gradientsync.core.backend.MessageReducerProvider;
 import org.gradientsync.core.collectives.messages.MessageReducer;
+import org.gradientsync.spi.MessageReducerProvider;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.SyncContext;
 

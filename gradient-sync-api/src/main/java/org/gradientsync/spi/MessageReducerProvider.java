@@ -1,14 +1,9 @@
-package org.gradientsync.core.backend;
-
-import org.gradientsync.spi.Availability;
-import org.gradientsync.spi.Reducer;
-import org.gradientsync.spi.ReducerParts;
-import org.gradientsync.spi.ReducerProvider;
-import org.gradientsync.spi.SyncContext;
+package org.gradientsync.spi;
 
 /**
  * Provides the reducer that a launcher's ranks use where there is no faster one: it sends host
- * memory by the launcher's messages and adds on the CPU. It has the launcher's name.
+ * memory by the launcher's messages and adds on the CPU. It has the launcher's name. A launcher
+ * with a faster one for host memory overrides {@link #create}.
  */
 public abstract class MessageReducerProvider implements ReducerProvider {
   private final String launcher;
