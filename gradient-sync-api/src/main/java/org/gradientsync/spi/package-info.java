@@ -14,8 +14,9 @@
  * each call as a {@link CollectiveCall} and hands it to {@link RankGroup#run}, which compares the
  * ranks' calls, runs the body that moves the data, and turns what fails into the same exception on
  * all ranks. {@link ReducerParts} has the library's own reducers, to build on: {@link
- * MessageReducerProvider} provides the one that needs nothing but messages. Reducers that only
- * enqueue record what they enqueue in {@link DeviceCalls}.
+ * MessageReducerProvider} provides the one that needs nothing but messages, and a {@link
+ * ForwardingReducer} leaves to another one what it does not do itself. Reducers that only enqueue
+ * record what they enqueue in {@link DeviceCalls}.
  *
  * <p>{@link Settings} and {@link Timeouts} are what the user asked for, {@link Availability} says
  * why something cannot be used, {@link Resources} closes what was opened.

@@ -12,6 +12,7 @@ import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.ForwardingReducer;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Unclosed;
 
@@ -84,11 +85,6 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
     this.most = pieceBytes / wire.sizeInBytes();
     this.plans = new PlanCache<>(group);
     this.free = device.createEvent(false);
-  }
-
-  @Override
-  public String name() {
-    return other.name();
   }
 
   @Override

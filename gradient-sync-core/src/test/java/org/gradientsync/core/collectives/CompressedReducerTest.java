@@ -36,6 +36,7 @@ import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.ForwardingReducer;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Timeouts;
@@ -68,11 +69,6 @@ class CompressedReducerTest {
     public void run(CollectiveCall call) {
       buffers.add(call.buffer());
       super.run(call);
-    }
-
-    @Override
-    public void close() {
-      other.close();
     }
   }
 

@@ -10,7 +10,6 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.backend.PlanCache;
-import org.gradientsync.core.collectives.ForwardingReducer;
 import org.gradientsync.core.collectives.messages.CarriedTransfer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
@@ -25,6 +24,7 @@ import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.ForwardingReducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
 
@@ -41,7 +41,6 @@ import org.gradientsync.spi.Unclosed;
  * and other calls, go by messages between all ranks.
  */
 public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
-  private final String name;
   private final ProcessGroup group;
   private final MessageRendezvous rendezvous;
   private final HostDevice device;
@@ -69,7 +68,6 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
       SumOrder order,
       TwoLevelSizes sizes) {
     super(new MessageReducer(name, group, device));
-    this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
@@ -82,11 +80,6 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     ranks = new TwoLevelRanks(group, device, layout, mates, rendezvous.node());
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     plans = new PlanCache<>(group);
-  }
-
-  @Override
-  public String name() {
-    return name;
   }
 
   @Override

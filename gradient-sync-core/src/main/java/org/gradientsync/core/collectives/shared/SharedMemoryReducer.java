@@ -5,7 +5,6 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.PlanCache;
-import org.gradientsync.core.collectives.ForwardingReducer;
 import org.gradientsync.core.collectives.messages.BlockReads;
 import org.gradientsync.core.collectives.messages.CarriedTransfer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
@@ -18,6 +17,7 @@ import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.ForwardingReducer;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -43,7 +43,6 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
 
   private static final int MAX_REDUCED_OF_ALL = 16 << 10;
 
-  private final String name;
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
@@ -93,7 +92,6 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
       HostDevice device,
       NodeMemory node) {
     super(new MessageReducer(name, group, device));
-    this.name = name;
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
@@ -102,11 +100,6 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     this.transfers = new PlanCache<>(group);
     this.carried = new PlanCache<>(group);
     this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
-  }
-
-  @Override
-  public String name() {
-    return name;
   }
 
   @Override

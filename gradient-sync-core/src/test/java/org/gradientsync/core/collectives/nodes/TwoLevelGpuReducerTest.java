@@ -14,7 +14,6 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
-import org.gradientsync.core.collectives.ForwardingReducer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
@@ -22,6 +21,7 @@ import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.ForwardingReducer;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
@@ -182,18 +182,8 @@ class TwoLevelGpuReducerTest {
   private static Reducer failing(Reducer rail) {
     return new ForwardingReducer<>(rail) {
       @Override
-      public String name() {
-        return other.name();
-      }
-
-      @Override
       public void exchange(List<CollectiveCall> messages) {
         throw new IllegalStateException("no route");
-      }
-
-      @Override
-      public void close() {
-        other.close();
       }
     };
   }

@@ -1,23 +1,29 @@
-package org.gradientsync.core.collectives;
+package org.gradientsync.spi;
 
 import java.util.List;
-import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.Reducer;
 
 /**
  * A reducer that hands its calls to another one. A subclass overrides the methods for the calls
- * that it makes itself.
+ * that it makes itself. {@link #fuse} and what a reducer says about itself are not the other's.
  *
  * @param <R> the type of the other one
  */
 public abstract class ForwardingReducer<R extends Reducer> implements Reducer {
+  /** The other one. */
   public final R other;
 
   /**
-   * @param other the subclass closes it
+   * Creates a reducer.
+   *
+   * @param other is closed with this one, unless the subclass overrides {@link #close}
    */
-  public ForwardingReducer(R other) {
+  protected ForwardingReducer(R other) {
     this.other = other;
+  }
+
+  @Override
+  public String name() {
+    return other.name();
   }
 
   @Override
@@ -43,5 +49,10 @@ public abstract class ForwardingReducer<R extends Reducer> implements Reducer {
   @Override
   public List<String> state() {
     return other.state();
+  }
+
+  @Override
+  public void close() {
+    other.close();
   }
 }
