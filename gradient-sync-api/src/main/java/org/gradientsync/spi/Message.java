@@ -6,14 +6,18 @@ package org.gradientsync.spi;
  *
  * <p>Messages of one sender, receiver and tag match in the order in which they are started. A
  * message may be started again once {@link #test} has returned true.
+ *
+ * <p>Anything else to wait for with {@link RankGroup#await} is a message of a {@link #test} alone:
+ * it needs no start and holds nothing.
  */
+@FunctionalInterface
 public interface Message extends AutoCloseable {
   /**
    * Starts the transfer and returns at once. The transfer must not depend on {@link #test} of this
    * message alone: a rank that has started several waits for one after the other. The caller must
    * not use the memory until the transfer is complete.
    */
-  void start();
+  default void start() {}
 
   /**
    * Advances the transfer and returns whether it is complete.
@@ -29,5 +33,5 @@ public interface Message extends AutoCloseable {
    * started arrives nevertheless.
    */
   @Override
-  void close();
+  default void close() {}
 }

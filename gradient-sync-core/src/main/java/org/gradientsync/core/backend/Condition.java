@@ -4,10 +4,4 @@ import org.gradientsync.spi.Message;
 
 /** A predicate to wait on: a message that needs no start and holds nothing. */
 @FunctionalInterface
-public interface Condition extends Message {
-  @Override
-  default void start() {}
-
-  @Override
-  default void close() {}
-}
+public interface Condition extends Message {}

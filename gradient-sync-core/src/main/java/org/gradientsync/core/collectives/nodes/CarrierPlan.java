@@ -229,11 +229,6 @@ abstract class CarrierPlan implements Message {
     return false;
   }
 
-  @Override
-  public final void start() {
-    // run starts the messages
-  }
-
   /** Whether anything can move, or another rank is to be waited for. */
   @Override
   public final boolean test() {
