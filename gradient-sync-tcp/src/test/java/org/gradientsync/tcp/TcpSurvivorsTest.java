@@ -1,12 +1,13 @@
 package org.gradientsync.tcp;
 
-import java.util.concurrent.ExecutionException;
+import java.io.IOException;
+import java.util.function.IntFunction;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
-import org.gradientsync.GradientSyncException;
-import org.gradientsync.local.LocalRanks;
+import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SurvivorsContract;
+import org.gradientsync.test.contract.ThreadRunner;
 
 /** The contract of survivors over TCP, with ranks that are threads. */
 class TcpSurvivorsTest extends SurvivorsContract {
@@ -20,35 +21,29 @@ class TcpSurvivorsTest extends SurvivorsContract {
     return new Runner();
   }
 
-  private static final class Runner implements RankRunner {
-    @Override
-    public int[] sizes() {
-      return new int[] {2, 3, 4, 5, 6};
+  private static final class Runner extends ThreadRunner {
+    Runner() {
+      super(2, 3, 4, 5, 6);
     }
 
     @Override
-    public void run(
-        int ranks, UnaryOperator<GradientSync.Builder> options, LocalRanks.RankTask task) {
-      try {
-        ThreadRanks.run(
-            Ranks.freePort(),
-            ranks,
-            (rank, builder) -> {
-              try (GradientSync sync = options.apply(builder).create()) {
-                task.run(sync);
-              } catch (Lost e) {
-                return null; // on purpose
-              }
-              return null;
-            });
-      } catch (ExecutionException e) {
-        if (e.getCause() instanceof GradientSyncException failure) {
-          throw failure;
-        }
-        throw new GradientSyncException("a rank failed: " + e.getCause(), e.getCause());
-      } catch (Exception e) {
-        throw new GradientSyncException("the ranks cannot run: " + e, e);
-      }
+    protected IntFunction<GradientSync.Builder> builders(int ranks) throws IOException {
+      int port = Ranks.freePort();
+      return rank -> ThreadRanks.builder(port, rank, ranks);
+    }
+
+    @Override
+    public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
+      super.run(
+          ranks,
+          options,
+          sync -> {
+            try {
+              task.run(sync);
+            } catch (Lost e) {
+              // on purpose
+            }
+          });
     }
   }
 }

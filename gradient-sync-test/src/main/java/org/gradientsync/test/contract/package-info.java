@@ -2,6 +2,7 @@
  * What every backend must do, as tests. A backend extends the classes and gives a {@link
  * org.gradientsync.test.contract.RankRunner} that starts its ranks; {@link
  * org.gradientsync.test.contract.LocalRunner} is the one for threads, {@link
+ * org.gradientsync.test.contract.ThreadRunner} that for threads which another backend joins, {@link
  * org.gradientsync.test.contract.ProcessRunner} that for processes, in which {@link
  * org.gradientsync.test.contract.RankTests} runs the classes.
  *
