@@ -1,22 +1,22 @@
 package org.gradientsync.test.example;
 
-import java.util.function.UnaryOperator;
+import java.util.function.IntFunction;
 import org.gradientsync.GradientSync;
-import org.gradientsync.local.LocalRanks.RankTask;
-import org.gradientsync.test.contract.RankRunner;
+import org.gradientsync.test.contract.ThreadRunner;
 
 /** Runs the contracts with the example's backend. */
-public final class QueueRunner implements RankRunner {
+public final class QueueRunner extends ThreadRunner {
   /** With 1 and 3 ranks. */
-  public QueueRunner() {}
-
-  @Override
-  public int[] sizes() {
-    return new int[] {1, 3};
+  public QueueRunner() {
+    super(1, 3);
   }
 
   @Override
-  public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
-    new QueueJob(ranks).run(options, task);
+  protected IntFunction<GradientSync.Builder> builders(int ranks) {
+    QueueJob job = new QueueJob(ranks);
+    return rank -> {
+      QueueLauncher.OF_THREAD.set(new QueueTransport(job, rank));
+      return GradientSync.builder();
+    };
   }
 }

@@ -1,30 +1,14 @@
 package org.gradientsync.test.example;
 
 import java.nio.ByteBuffer;
-import java.util.List;
-import java.util.Queue;
-import java.util.stream.IntStream;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
-/** Messages of one rank: a sender waits in a queue until its receiver has copied from it. */
-final class QueueTransport implements Transport {
-  final QueueJob job;
-  private final int rank;
-
-  QueueTransport(QueueJob job, int rank) {
-    this.job = job;
-    this.rank = rank;
-  }
-
+/** One rank's messages, which wait in the job's queue for their other side. */
+record QueueTransport(QueueJob job, int rank) implements Transport {
   @Override
   public String name() {
     return QueueLauncher.NAME;
-  }
-
-  @Override
-  public int rank() {
-    return rank;
   }
 
   @Override
@@ -39,55 +23,61 @@ final class QueueTransport implements Transport {
 
   @Override
   public String placeOf(int other) {
-    return "thread=rank-" + other;
-  }
-
-  @Override
-  public boolean isAlive(int other) {
-    return job.isAlive(other);
+    return "thread=" + other;
   }
 
   @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
-    return new Entry(memory, true, job.queue(rank, peer, tag));
+    return new Entry(memory, rank, peer, tag, true);
   }
 
   @Override
   public Message receiver(ByteBuffer memory, int peer, int tag) {
-    return peer == ANY_RANK
-        ? new AnyReceiver(memory, tag)
-        : new Entry(memory, false, job.queue(peer, rank, tag));
+    return new Entry(memory, peer, rank, tag, false);
   }
 
   @Override
   public void close() {}
 
-  /** A message that waits in a queue until the other side starts, and copies. */
-  static final class Entry implements Message {
+  /** One side of a message. The side that starts second copies. */
+  final class Entry implements Message {
     private final ByteBuffer memory;
+    private final int sender;
+    private final int receiver;
+    private final int tag;
     private final boolean sends;
-    private final Queue<Entry> queue;
     private volatile boolean waiting;
 
-    private Entry(ByteBuffer memory, boolean sends, Queue<Entry> queue) {
+    private Entry(ByteBuffer memory, int sender, int receiver, int tag, boolean sends) {
       this.memory = memory;
+      this.sender = sender;
+      this.receiver = receiver;
+      this.tag = tag;
       this.sends = sends;
-      this.queue = queue;
     }
 
     @Override
     public void start() {
-      synchronized (queue) {
-        Entry first = queue.peek();
-        if (first == null || first.sends == sends) {
-          waiting = true;
-          queue.add(this);
-        } else {
-          queue.remove();
-          copy(sends ? this : first, sends ? first.memory : memory);
-          first.waiting = false;
+      synchronized (job.queue) {
+        for (int i = 0; i < job.queue.size(); i++) {
+          if (matches(job.queue.get(i))) {
+            Entry other = job.queue.remove(i);
+            ByteBuffer sent = sends ? memory : other.memory;
+            (sends ? other.memory : memory).put(0, sent, 0, sent.capacity());
+            other.waiting = false;
+            return;
+          }
         }
+        waiting = true;
+        job.queue.add(this);
       }
+    }
+
+    private boolean matches(Entry other) {
+      return sends != other.sends
+          && receiver == other.receiver
+          && tag == other.tag
+          && (sender == other.sender || sender == ANY_RANK || other.sender == ANY_RANK);
     }
 
     @Override
@@ -97,51 +87,12 @@ final class QueueTransport implements Transport {
 
     @Override
     public void close() {
-      synchronized (queue) {
-        if (!sends && queue.remove(this)) { // what was sent arrives nevertheless
+      synchronized (job.queue) {
+        if (!sends) { // what was sent arrives nevertheless
+          job.queue.remove(this);
           waiting = false;
         }
       }
-    }
-  }
-
-  private static void copy(Entry sender, ByteBuffer target) {
-    target.put(0, sender.memory, 0, sender.memory.capacity());
-    sender.waiting = false;
-  }
-
-  private final class AnyReceiver implements Message {
-    private final ByteBuffer memory;
-    private final List<Queue<Entry>> queues; // one from each rank
-    private boolean waiting;
-
-    AnyReceiver(ByteBuffer memory, int tag) {
-      this.memory = memory;
-      queues = IntStream.range(0, job.size).mapToObj(from -> job.queue(from, rank, tag)).toList();
-    }
-
-    @Override
-    public void start() {
-      waiting = true;
-    }
-
-    @Override
-    public boolean test() {
-      for (int peer = 0; waiting && peer < queues.size(); peer++) {
-        Queue<Entry> queue = queues.get(peer);
-        synchronized (queue) {
-          if (!queue.isEmpty()) {
-            copy(queue.remove(), memory);
-            waiting = false;
-          }
-        }
-      }
-      return !waiting;
-    }
-
-    @Override
-    public void close() {
-      waiting = false;
     }
   }
 }

@@ -1,13 +1,14 @@
 /**
  * A whole backend in a few classes, for authors of others: a launcher, its transport, and a
- * reducer, all over queues between threads. It is written from {@link org.gradientsync.spi} alone.
+ * reducer, between threads. It is written from {@link org.gradientsync.spi} alone.
  *
  * <p>{@link org.gradientsync.test.example.QueueLauncher} joins the job of a thread. Its transport
  * is all that the library needs for everything but speed: communicators, collectives, time-outs and
- * the comparison of calls are made of its messages. The reducer then does a sync's calls without
- * them, from what the ranks put into queues. {@link org.gradientsync.test.example.QueueRunner} runs
- * {@linkplain org.gradientsync.test.contract contracts} with it: copy a contract's subclass, give
- * it your runner, and you know what your backend must still learn.
+ * the comparison of calls are made of its messages. The reducer then does a sync's collectives
+ * without them, from what the ranks put on a board. {@link
+ * org.gradientsync.test.example.QueueRunner} runs {@linkplain org.gradientsync.test.contract
+ * contracts} with it: copy a contract's subclass, give it your runner, and you know what your
+ * backend must still learn.
  *
  * <p>A backend names its classes in {@code META-INF/services}: the launcher as {@code
  * org.gradientsync.spi.Launcher}, the reducer's provider as {@code
