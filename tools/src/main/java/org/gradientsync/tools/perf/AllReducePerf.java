@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSync;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -66,7 +67,7 @@ public class AllReducePerf extends PerfProgram {
 
   @Override
   List<PerfCollective> collectives() {
-    return List.of(PerfCollective.ALL_REDUCE);
+    return List.of(PerfCollective.of(Kind.ALL_REDUCE));
   }
 
   @Override

@@ -1,6 +1,5 @@
 package org.gradientsync.tools.perf;
 
-import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -65,7 +64,7 @@ public class CollectivesPerf extends PerfProgram {
     Set<PerfCollective> chosen = new LinkedHashSet<>();
     for (String name : names) {
       if (name.equalsIgnoreCase(ALL)) {
-        chosen.addAll(List.of(PerfCollective.values()));
+        chosen.addAll(PerfCollective.ALL);
       } else {
         chosen.add(PerfCollective.of(name).orElseThrow(() -> noSuchCollective(name)));
       }
@@ -74,9 +73,7 @@ public class CollectivesPerf extends PerfProgram {
   }
 
   private RuntimeException noSuchCollective(String name) {
-    String all =
-        String.join(
-            ", ", Arrays.stream(PerfCollective.values()).map(PerfCollective::toString).toList());
+    String all = String.join(", ", PerfCollective.ALL.stream().map(PerfCollective::name).toList());
     return badUse("--collective takes all, " + all + ": --collective " + name);
   }
 

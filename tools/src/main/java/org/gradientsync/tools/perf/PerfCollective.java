@@ -1,48 +1,93 @@
 package org.gradientsync.tools.perf;
 
-import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.GradientSync;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
-/** The collectives that are measured, with the sizes and bandwidths that nccl-tests gives them. */
-enum PerfCollective {
-  ALL_REDUCE(Kind.ALL_REDUCE),
-  ALL_GATHER(Kind.ALL_GATHER),
-  REDUCE_SCATTER(Kind.REDUCE_SCATTER),
-  BROADCAST(Kind.BROADCAST),
-  REDUCE(Kind.REDUCE),
-  ALL_TO_ALL(Kind.ALL_TO_ALL),
-  SEND_RECEIVE(Kind.SEND),
-  GROUPED(Kind.ALL_REDUCE);
+/**
+ * A collective that is measured, with the sizes and bandwidths that nccl-tests gives it.
+ *
+ * @param name on the command line and in tables
+ * @param kind what sizes and bandwidths follow from
+ * @param group the number of calls that are grouped as one, unless there are fewer elements
+ * @param call makes one call
+ */
+record PerfCollective(String name, Kind kind, int group, Call call) {
+  /** Makes a call on all ranks. */
+  @FunctionalInterface
+  interface Call {
+    void make(GradientSync sync, DeviceBuffer in, DeviceBuffer out, ReduceOp op);
+  }
 
   /** The rank from which a broadcast goes, and to which a reduction goes. */
   static final int ROOT = 0;
 
-  /** The number of all-reduces that a grouped call has, unless there are fewer elements. */
-  static final int GROUP = 64;
-
   /** NCCL's tests let each rank's part begin at a multiple of this. */
   private static final int ALIGNMENT = 16;
 
-  private final Kind kind;
+  private static final Call ALL_REDUCE = (sync, in, out, op) -> sync.allReduce(out, op);
 
-  PerfCollective(Kind kind) {
-    this.kind = kind;
+  /** All that are measured, in the order of tables. */
+  static final List<PerfCollective> ALL =
+      List.of(
+          of(Kind.ALL_REDUCE, ALL_REDUCE),
+          of(Kind.ALL_GATHER, (sync, in, out, op) -> sync.allGather(in, out)),
+          of(Kind.REDUCE_SCATTER, (sync, in, out, op) -> sync.reduceScatter(in, out, op)),
+          of(Kind.BROADCAST, (sync, in, out, op) -> sync.broadcast(out, ROOT)),
+          of(Kind.REDUCE, (sync, in, out, op) -> sync.reduce(isRoot(sync) ? out : in, op, ROOT)),
+          of(Kind.ALL_TO_ALL, (sync, in, out, op) -> sync.allToAll(in, out)),
+          new PerfCollective("send-receive", Kind.SEND, 1, PerfCollective::passOn),
+          new PerfCollective("grouped", Kind.ALL_REDUCE, 64, ALL_REDUCE));
+
+  private static PerfCollective of(Kind kind, Call call) {
+    return new PerfCollective(name(kind), kind, 1, call);
+  }
+
+  private static String name(Kind kind) {
+    return kind.name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+
+  static PerfCollective of(Kind kind) {
+    return of(name(kind)).orElseThrow();
   }
 
   static Optional<PerfCollective> of(String name) {
-    return Arrays.stream(values()).filter(one -> one.toString().equalsIgnoreCase(name)).findFirst();
+    return ALL.stream().filter(one -> one.name.equalsIgnoreCase(name)).findFirst();
   }
 
-  Kind kind() {
-    return kind;
+  static boolean isRoot(GradientSync sync) {
+    return sync.rank() == ROOT;
+  }
+
+  /** The rank from which a rank receives that sends to the next one. */
+  static int previous(GradientSync sync) {
+    return (sync.rank() + sync.size() - 1) % sync.size();
+  }
+
+  /** Sends to the next rank. A send may wait for its receiver, so ranks take turns. */
+  private static void passOn(GradientSync sync, DeviceBuffer in, DeviceBuffer out, ReduceOp op) {
+    int next = (sync.rank() + 1) % sync.size();
+    if (sync.rank() % 2 == 0) {
+      sync.send(in, next);
+      sync.receive(out, previous(sync));
+    } else {
+      sync.receive(out, previous(sync));
+      sync.send(in, next);
+    }
   }
 
   /** Returns the number of parts of the larger buffer, whose size the table has. */
   int parts(int ranks) {
     return Math.max(kind.inputBlocks(ranks), kind.outputBlocks(ranks));
+  }
+
+  private boolean hasParts() {
+    return parts(2) > 1;
   }
 
   /** Returns the elements of a part, at least one, if the larger buffer has a number of bytes. */
@@ -58,11 +103,8 @@ enum PerfCollective {
 
   /** Returns the bandwidth of the busiest link, divided by the size over the time. */
   double busFactor(int ranks) {
-    return switch (this) {
-      case ALL_REDUCE, GROUPED -> 2.0 * (ranks - 1) / ranks;
-      case ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL -> (double) (ranks - 1) / ranks;
-      case BROADCAST, REDUCE, SEND_RECEIVE -> 1;
-    };
+    double others = (double) (ranks - 1) / ranks;
+    return kind == Kind.ALL_REDUCE ? 2 * others : hasParts() ? others : 1;
   }
 
   boolean reduces() {
@@ -76,7 +118,12 @@ enum PerfCollective {
 
   /** Returns whether the output may be, or hold, the input. */
   boolean hasInPlace() {
-    return this != ALL_TO_ALL && !kind.isMessage();
+    return !kind.isMessage() && (kind.inputBlocks(2) == 1 || kind.outputBlocks(2) == 1);
+  }
+
+  /** Returns whether a rank copies its input first, as the library calls for it in place only. */
+  boolean copiesFirst(int rank) {
+    return !kind.isMessage() && !hasParts() && (!kind.hasRoot() || rank == ROOT);
   }
 
   /** Returns whether the hosts of the ranks meet only once, so that a CUDA graph can hold it. */
@@ -88,9 +135,8 @@ enum PerfCollective {
     return kind.isMessage() ? 2 : 1;
   }
 
-  /** Returns the name on the command line and in tables. */
   @Override
   public String toString() {
-    return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    return name;
   }
 }

@@ -36,7 +36,7 @@ class TimedCase implements AutoCloseable {
   private final DeviceBuffer out;
   private final Stream[] streams; // beside other work, two that alternate; otherwise none
   private final DeviceBuffer byTurns; // the output on the other stream, or null
-  private final Runnable reduceGroup = this::reduceGroup;
+  private final Runnable callGroup = this::callGroup;
   private final DeviceBuffer[] group; // parts of the output, for a grouped call
   private final Stream stream; // on which the time is taken
   private final Event start;
@@ -87,7 +87,7 @@ class TimedCase implements AutoCloseable {
       in = inputParts > outputParts ? larger : smaller;
       byTurns = null;
     }
-    group = collective == PerfCollective.GROUPED ? parts(out) : new DeviceBuffer[0];
+    group = collective.group() > 1 ? parts(out, collective.group()) : new DeviceBuffer[0];
     stream = device.streamOf(out);
     start = device.createEvent(true);
     end = device.createEvent(true);
@@ -96,36 +96,18 @@ class TimedCase implements AutoCloseable {
 
   /** Enqueues one collective. The library reduces and broadcasts in place. */
   void enqueue() {
-    switch (collective) {
-      case ALL_REDUCE -> {
-        copyUnlessInPlace();
-        sync.allReduce(out, setup.op());
-      }
-      case ALL_GATHER -> sync.allGather(in, out);
-      case REDUCE_SCATTER -> sync.reduceScatter(in, out, setup.op());
-      case ALL_TO_ALL -> sync.allToAll(in, out);
-      case BROADCAST -> {
-        if (isRoot()) {
-          copyUnlessInPlace();
-        }
-        sync.broadcast(out, PerfCollective.ROOT);
-      }
-      case REDUCE -> {
-        if (isRoot()) {
-          copyUnlessInPlace();
-        }
-        sync.reduce(isRoot() ? out : in, setup.op(), PerfCollective.ROOT);
-      }
-      case SEND_RECEIVE -> passOn();
-      case GROUPED -> {
-        copyUnlessInPlace();
-        sync.grouped(reduceGroup);
-      }
+    if (!inPlace && collective.copiesFirst(sync.rank())) {
+      device.copy(in, out);
+    }
+    if (group.length > 0) {
+      sync.grouped(callGroup);
+    } else {
+      collective.call().make(sync, in, out, setup.op());
     }
   }
 
-  private static DeviceBuffer[] parts(DeviceBuffer buffer) {
-    DeviceBuffer[] parts = new DeviceBuffer[(int) Math.min(PerfCollective.GROUP, buffer.count())];
+  private static DeviceBuffer[] parts(DeviceBuffer buffer, int most) {
+    DeviceBuffer[] parts = new DeviceBuffer[(int) Math.min(most, buffer.count())];
     long first = 0;
     for (int i = 0; i < parts.length; i++) {
       long end = (i + 1) * buffer.count() / parts.length;
@@ -135,36 +117,10 @@ class TimedCase implements AutoCloseable {
     return parts;
   }
 
-  private void reduceGroup() {
+  private void callGroup() {
     for (DeviceBuffer part : group) {
-      sync.allReduce(part, setup.op());
+      collective.call().make(sync, part, part, setup.op());
     }
-  }
-
-  private void copyUnlessInPlace() {
-    if (!inPlace) {
-      device.copy(in, out);
-    }
-  }
-
-  private boolean isRoot() {
-    return sync.rank() == PerfCollective.ROOT;
-  }
-
-  /** Sends to the next rank. A send may wait for its receiver, so ranks take turns. */
-  private void passOn() {
-    int next = (sync.rank() + 1) % sync.size();
-    if (sync.rank() % 2 == 0) {
-      sync.send(in, next);
-      sync.receive(out, previous());
-    } else {
-      sync.receive(out, previous());
-      sync.send(in, next);
-    }
-  }
-
-  private int previous() {
-    return (sync.rank() + sync.size() - 1) % sync.size();
   }
 
   /** Makes one call: a collective, or a graph of several. */
@@ -288,24 +244,25 @@ class TimedCase implements AutoCloseable {
   }
 
   private long wrongHere() {
-    if (collective == PerfCollective.REDUCE && !isRoot()) {
+    Kind kind = collective.kind();
+    if (kind.hasRoot() && !kind.hasOutput(sync.rank(), PerfCollective.ROOT)) {
       return numbers.wrong(in, index -> numbers.bits(sync.rank(), index)); // it must not change
     }
     return numbers.wrong(out, this::expected);
   }
 
   private long expected(long index) {
-    long first = sync.rank() * count;
-    int part = (int) (index / count);
-    return switch (collective) {
-      case ALL_REDUCE, GROUPED -> numbers.reduced(index, inPlace ? inOneCall() : 1);
-      case ALL_GATHER -> numbers.bits(part, index % count);
-      case ALL_TO_ALL -> numbers.bits(part, first + index % count);
-      case REDUCE_SCATTER -> numbers.reduced(first + index, 1);
-      case REDUCE -> numbers.reduced(index, 1);
-      case BROADCAST -> numbers.bits(PerfCollective.ROOT, index);
-      case SEND_RECEIVE -> numbers.bits(previous(), index);
-    };
+    Kind kind = collective.kind();
+    long first = kind.inputBlocks(sync.size()) > 1 ? sync.rank() * count : 0;
+    long position = first + index % count;
+    if (kind.reduces()) {
+      return numbers.reduced(position, kind == Kind.ALL_REDUCE && inPlace ? inOneCall() : 1);
+    }
+    int source =
+        kind.outputBlocks(sync.size()) > 1
+            ? (int) (index / count)
+            : kind.hasRoot() ? PerfCollective.ROOT : PerfCollective.previous(sync);
+    return numbers.bits(source, position);
   }
 
   private double mean(double own) {
