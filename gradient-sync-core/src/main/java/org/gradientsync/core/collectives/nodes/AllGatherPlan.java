@@ -11,7 +11,7 @@ import org.gradientsync.core.ranks.Channel;
  * with its number on the other nodes. A node's ranks copy what has come from each other's outputs,
  * so each node receives each block once.
  */
-final class AllGatherPlan extends RailPlan {
+final class AllGatherPlan extends PairwisePlan {
   private final Copies[] own; // by turn
 
   /**

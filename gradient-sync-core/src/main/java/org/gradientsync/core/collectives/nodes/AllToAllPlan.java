@@ -10,7 +10,7 @@ import org.gradientsync.core.ranks.Channel;
  * rank collects the blocks that all ranks of its node have for the rank with its number there, and
  * sends them in one message.
  */
-final class AllToAllPlan extends RailPlan {
+final class AllToAllPlan extends PairwisePlan {
   private final Copies[] collected; // by turn
 
   /**

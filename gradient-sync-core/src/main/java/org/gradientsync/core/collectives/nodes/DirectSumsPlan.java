@@ -13,7 +13,7 @@ import org.gradientsync.core.ranks.Channel;
  *
  * <p>Sums travel in the {@linkplain org.gradientsync.DataType#accumulator accumulator's type}.
  */
-final class DirectSumsPlan extends RailPlan {
+final class DirectSumsPlan extends PairwisePlan {
   private final Chunk[] chunks;
 
   /** A chunk of this rank's shard. */

@@ -16,7 +16,7 @@
  * {@link HalvingPlan}.
  *
  * <p>What only moves, and in any order the node sums of small buffers of few nodes, goes between
- * ranks with the same number on their nodes, as a {@link RailPlan} says: {@link AllGatherPlan},
+ * ranks with the same number on their nodes, as a {@link PairwisePlan} says: {@link AllGatherPlan},
  * {@link AllToAllPlan}, and {@link DirectSumsPlan}.
  *
  * <p>{@link TwoLevelGpuReducer} is for GPUs. It is made of two other reducers, that of a node's

@@ -6,11 +6,11 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 
 /**
- * A collective over several nodes with equally many ranks, in which each rank exchanges messages
- * only with the ranks that have its number on the other nodes. In each turn it sends one to a node
- * and receives one from another; in every M-th turn, on M nodes, its block is for its own node.
+ * A pairwise exchange over several nodes with equally many ranks: each rank exchanges messages only
+ * with the ranks that have its number on the other nodes. In each turn it sends one to a node and
+ * receives one from another; in every M-th turn, on M nodes, its block is for its own node.
  */
-abstract class RailPlan extends CarrierPlan {
+abstract class PairwisePlan extends CarrierPlan {
   private static final int MIN_WINDOW = 8;
 
   final int nodes;
@@ -26,7 +26,7 @@ abstract class RailPlan extends CarrierPlan {
    * @param shards the blocks that a node's ranks carry, in pieces
    * @param turns a multiple of the number of nodes
    */
-  RailPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, int turns) {
+  PairwisePlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, int turns) {
     super(ranks, buffers, shards);
     nodes = layout.nodes();
     this.turns = turns;
