@@ -37,15 +37,15 @@ final class AllGatherPlan extends PairwisePlan {
   }
 
   private void prepare(int turn, HostBuffer in) {
-    long place = shards.first(rail, turn / nodes);
-    long length = shards.length(rail, turn / nodes);
-    DeviceBuffer sent = in.slice(place - shards.first(rail, 0), length);
-    DeviceBuffer come = buffers.of(rail).slice(source(turn) * shards.count() + place, length);
+    long place = shards.first(localRank, turn / nodes);
+    long length = shards.length(localRank, turn / nodes);
+    DeviceBuffer sent = in.slice(place - shards.first(localRank, 0), length);
+    DeviceBuffer come = buffers.of(localRank).slice(source(turn) * shards.count() + place, length);
     own[turn] = new Copies();
     if (source(turn) != layout.node()) {
       sends[turn] = message(sent, carrier(target(turn)), Channel.GATHER, true);
       receives[turn] = message(come, carrier(source(turn)), Channel.GATHER, false);
-    } else if (!in.overlaps(buffers.of(rail))) {
+    } else if (!in.overlaps(buffers.of(localRank))) {
       own[turn].add(sent, come);
     }
   }

@@ -27,14 +27,14 @@ final class AllToAllPlan extends PairwisePlan {
     super(ranks, buffers, shards, ranks.layout().nodes());
     collected = new Copies[turns];
     long row = shards.count();
-    long block = shards.length(rail, 0);
+    long block = shards.length(localRank, 0);
     for (int turn = 0; turn < turns; turn++) {
       boolean atHome = target(turn) == layout.node();
       DeviceBuffer come = out.slice(source(turn) * row, row);
       DeviceBuffer sent = atHome ? come : scratch.slice((turn - 1) * row, row);
       collected[turn] = new Copies();
       for (int mate = 0; mate < mateCount; mate++) {
-        long place = target(turn) * row + rail * block;
+        long place = target(turn) * row + localRank * block;
         collected[turn].add(buffers.of(mate).slice(place, block), sent.slice(mate * block, block));
       }
       if (!atHome) {

@@ -31,7 +31,7 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
 
     Column(int index) {
       Blocks blocks = blocks(index);
-      long first = shards.first(rail, index);
+      long first = shards.first(localRank, index);
       receives = new Message[rounds][];
       sends = new Message[rounds][];
       for (int round = 0; round < rounds; round++) {
@@ -48,7 +48,8 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
       List<Message> messages = new ArrayList<>();
       for (int at = from, end; at < to; at = end) {
         end = blocks.pieceEnd(at, to);
-        DeviceBuffer run = buffers.of(rail).slice(first + blocks.first(at), blocks.length(at, end));
+        DeviceBuffer run =
+            buffers.of(localRank).slice(first + blocks.first(at), blocks.length(at, end));
         Message message = message(run, peer, Channel.GATHER, sending);
         if (message != null) {
           messages.add(message);
@@ -100,7 +101,7 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
 
   /** The blocks of a column of this rank's shard. */
   final Blocks blocks(int column) {
-    return new Blocks(shards.length(rail, column), nodes, geometry.node());
+    return new Blocks(shards.length(localRank, column), nodes, geometry.node());
   }
 
   /** This node's block of a column, in a rank's buffer of this node. */
@@ -108,7 +109,7 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
     Blocks blocks = blocks(column);
     return buffers
         .of(mate)
-        .slice(shards.first(rail, column) + blocks.first(0), blocks.length(0, 1));
+        .slice(shards.first(localRank, column) + blocks.first(0), blocks.length(0, 1));
   }
 
   /** Adds what this node has, and begins to send; there are messages to receive. */

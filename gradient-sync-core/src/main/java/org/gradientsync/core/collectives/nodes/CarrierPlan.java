@@ -33,7 +33,7 @@ abstract class CarrierPlan implements Message {
   final NodeMates mates;
   final NodeBuffers.Mapped buffers;
   final Shards shards;
-  final int rail; // this rank's number on its node, and its shard if it carries one
+  final int localRank; // this rank's number on its node, and its shard if it carries one
   final int mateCount; // the ranks of this node
   private final SharedMemoryRendezvous board;
   private final List<Message> messages = new ArrayList<>();
@@ -56,7 +56,7 @@ abstract class CarrierPlan implements Message {
     board = ranks.board();
     this.buffers = buffers;
     this.shards = shards;
-    rail = layout.localRank();
+    localRank = layout.localRank();
     mateCount = layout.ranksOf(layout.node()).size();
     firsts = new long[shards.ranks()][0];
     lengths = new long[shards.ranks()][0];
@@ -65,7 +65,7 @@ abstract class CarrierPlan implements Message {
 
   /** The number of chunks that this rank carries. */
   final int ownChunks() {
-    return shards.chunksOf(rail);
+    return shards.chunksOf(localRank);
   }
 
   /**
@@ -82,7 +82,7 @@ abstract class CarrierPlan implements Message {
 
   /** The carrier of this rank's shard on a node. */
   final int carrier(int node) {
-    return layout.ranksOf(node).get(rail);
+    return layout.ranksOf(node).get(localRank);
   }
 
   /** The same part of the buffers of all ranks of this node. */
@@ -183,7 +183,7 @@ abstract class CarrierPlan implements Message {
   /** A shard of which this rank lacks pieces, or a negative number. */
   private int lacking() {
     for (int shard = 0; shard < copied.length; shard++) {
-      if (shard != rail && copied[shard] < firsts[shard].length) {
+      if (shard != localRank && copied[shard] < firsts[shard].length) {
         return shard;
       }
     }
@@ -207,7 +207,7 @@ abstract class CarrierPlan implements Message {
       if (isPublished(shard)) {
         int piece = copied[shard]++;
         long first = firsts[shard][piece];
-        buffers.of(rail).copyRange(first, buffers.of(shard), lengths[shard][piece]);
+        buffers.of(localRank).copyRange(first, buffers.of(shard), lengths[shard][piece]);
         any = true;
       }
     }
@@ -215,7 +215,7 @@ abstract class CarrierPlan implements Message {
   }
 
   private boolean isPublished(int shard) {
-    return shard != rail
+    return shard != localRank
         && copied[shard] < firsts[shard].length
         && board.published(shard) > base + copied[shard];
   }

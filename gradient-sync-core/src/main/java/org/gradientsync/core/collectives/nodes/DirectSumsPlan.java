@@ -23,8 +23,8 @@ final class DirectSumsPlan extends PairwisePlan {
     private final DeviceBuffer total;
 
     Chunk(int index, DeviceBuffer scratch) {
-      long length = shards.length(rail, index);
-      contributions = contributions(shards.first(rail, index), length);
+      long length = shards.length(localRank, index);
+      contributions = contributions(shards.first(localRank, index), length);
       long at = index * (nodes + 1) * shards.length(0, 0);
       for (int node = 0; node < nodes; node++) {
         sums[node] = scratch.slice(at + node * length, length);
@@ -85,7 +85,7 @@ final class DirectSumsPlan extends PairwisePlan {
     }
     Chunk chunk = chunks[turn / nodes];
     if (chunk.total.count() > 0) {
-      DeviceBuffer result = chunk.contributions[rail];
+      DeviceBuffer result = chunk.contributions[localRank];
       device.accumulate(null, chunk.sums, chunk.total, op());
       device.round(chunk.total, result, result.count(), op(), group.size());
     }

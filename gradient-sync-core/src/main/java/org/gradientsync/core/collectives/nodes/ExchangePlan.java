@@ -101,7 +101,7 @@ final class ExchangePlan extends BlocksPlan {
       if (full) {
         slots[slot] = inbox;
       }
-      long first = shards.first(rail, index);
+      long first = shards.first(localRank, index);
       for (int round = 0; round < copies.length; round++) {
         copies[round] = new Copies();
         for (int block = 0; block < nodes; block++) {
@@ -113,7 +113,7 @@ final class ExchangePlan extends BlocksPlan {
           }
         }
       }
-      result = ownBlock(index, rail);
+      result = ownBlock(index, localRank);
       contributions = result.count() == 0 ? null : ofAllRanks(index);
     }
 

@@ -74,9 +74,9 @@ final class HalvingPlan extends BlocksPlan {
       if (full) {
         slots[slot] = inbox;
       }
-      own = ownBlock(index, rail);
+      own = ownBlock(index, localRank);
       ownSum = inbox.part(blocks, 0, 1);
-      long first = shards.first(rail, index);
+      long first = shards.first(localRank, index);
       sentFirst = parts(blocks, first, geometry.keep(0), nodes);
       kept = parts(blocks, first, 0, geometry.keep(0));
     }

@@ -43,9 +43,9 @@ final class RunningSumPlan extends SumPlan {
   }
 
   private void prepareResult(int chunk) {
-    long first = shards.first(rail, chunk);
-    long length = shards.length(rail, chunk);
-    DeviceBuffer result = buffers.of(rail).slice(first, length);
+    long first = shards.first(localRank, chunk);
+    long length = shards.length(localRank, chunk);
+    DeviceBuffer result = buffers.of(localRank).slice(first, length);
     prepare(chunk, first, length, result);
     if (!order.isFirst(chunk)) {
       resultSends[chunk] = message(result, previous, Channel.GATHER, true);

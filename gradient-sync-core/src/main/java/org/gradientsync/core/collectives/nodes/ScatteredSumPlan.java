@@ -54,9 +54,9 @@ final class ScatteredSumPlan extends SumPlan {
 
   private void prepareResult(int chunk, DeviceBuffer rounded, DeviceBuffer out) {
     int owner = owner(chunk);
-    long first = shards.first(rail, chunk / nodes);
-    long length = shards.length(rail, chunk / nodes);
-    long place = first - shards.first(rail, 0);
+    long first = shards.first(localRank, chunk / nodes);
+    long length = shards.length(localRank, chunk / nodes);
+    long place = first - shards.first(localRank, 0);
     boolean isOwn = owner == layout.node();
     DeviceBuffer result = isOwn ? out.slice(place, length) : null;
     if (order.isLast(chunk) && !isOwn) {

@@ -90,7 +90,7 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
 
   /** The part of this rank's own buffer that is a chunk. */
   final DeviceBuffer own(int chunk) {
-    return contributions[chunk][rail];
+    return contributions[chunk][localRank];
   }
 
   /** Makes the messages of sums. All full chunks in a slot share them. */
