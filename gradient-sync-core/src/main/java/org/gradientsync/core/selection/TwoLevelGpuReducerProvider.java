@@ -69,16 +69,16 @@ public final class TwoLevelGpuReducerProvider implements ReducerProvider {
     Resources parts = new Resources();
     try {
       Selection.Choice node = choose(context, layout.node(), parts);
-      Selection.Choice rail = choose(context, layout.localRank(), parts);
-      String between = rail.reducer().name();
+      Selection.Choice crossNode = choose(context, layout.localRank(), parts);
+      String between = crossNode.reducer().name();
       Agreement.requireAll(
           context.communicator(),
           BETWEEN_NODES.contains(between)
               ? ""
               : "neither NCCL nor a CUDA-aware MPI connects the nodes: nccl: "
-                  + rail.alternatives().get("nccl")
+                  + crossNode.alternatives().get("nccl")
                   + "; cuda-aware: "
-                  + rail.alternatives().get("cuda-aware")
+                  + crossNode.alternatives().get("cuda-aware")
                   + "; install NCCL, or choose reducer=host-staged");
       Reducer flat = parts.add(provider(STAGED).create(context));
       return new TwoLevelGpuReducer(
@@ -86,8 +86,8 @@ public final class TwoLevelGpuReducerProvider implements ReducerProvider {
           group,
           node.group(),
           node.reducer(),
-          rail.group(),
-          rail.reducer(),
+          crossNode.group(),
+          crossNode.reducer(),
           flat,
           context.device(),
           TwoLevelGpuReducer.SIZES,

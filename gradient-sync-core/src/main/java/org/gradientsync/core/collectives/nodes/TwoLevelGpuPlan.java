@@ -24,7 +24,7 @@ import org.gradientsync.spi.Resources;
 final class TwoLevelGpuPlan implements AutoCloseable {
   private final BackendDevice device;
   private final Reducer node;
-  private final Reducer rail;
+  private final Reducer crossNode;
   private final TwoLevelGpuSteps steps;
   private final CollectiveCall scatter; // on the node: contributions to their carriers
   private final CollectiveCall gather; // on the node: results from their carriers
@@ -38,7 +38,7 @@ final class TwoLevelGpuPlan implements AutoCloseable {
 
   /**
    * @param node the reducer of the ranks of this node
-   * @param rail carries messages between the ranks with this local rank, one for each node
+   * @param crossNode carries messages between the ranks with this local rank, one for each node
    * @param localRank this rank's number on its node
    * @param piece a multiple of the node's ranks in elements
    * @param gathered room for as many elements, on the piece's stream
@@ -48,7 +48,7 @@ final class TwoLevelGpuPlan implements AutoCloseable {
   TwoLevelGpuPlan(
       BackendDevice device,
       Reducer node,
-      Reducer rail,
+      Reducer crossNode,
       int nodes,
       int ownNode,
       int localSize,
@@ -59,7 +59,7 @@ final class TwoLevelGpuPlan implements AutoCloseable {
       long chunk) {
     this.device = device;
     this.node = node;
-    this.rail = rail;
+    this.crossNode = crossNode;
     views.add(piece);
     long length = piece.count() / localSize;
     this.gathered = view(gathered, 0, piece.count());
@@ -121,7 +121,7 @@ final class TwoLevelGpuPlan implements AutoCloseable {
     node.run(scatter);
     for (int step = 0; step < messages.size(); step++) {
       if (!messages.get(step).isEmpty()) {
-        rail.exchange(messages.get(step));
+        crossNode.exchange(messages.get(step));
       }
       int chunk = steps.added(step);
       if (chunk != TwoLevelGpuSteps.NONE) {

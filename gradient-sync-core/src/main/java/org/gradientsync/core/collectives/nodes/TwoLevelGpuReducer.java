@@ -25,9 +25,9 @@ import org.gradientsync.spi.Unclosed;
 
 /**
  * The reducer for device memory on several nodes, made of two others: the reducer of a node's
- * ranks, and one that carries messages along a rail, the ranks with the same local rank on all
- * nodes. {@link TwoLevelGpuPlan} has the algorithm. It adds in rank order, so the bits are those of
- * all other reducers. Each rank sends and receives its shard twice at most.
+ * ranks, and one that carries messages between the ranks with the same local rank on all nodes.
+ * {@link TwoLevelGpuPlan} has the algorithm. It adds in rank order, so the bits are those of all
+ * other reducers. Each rank sends and receives its shard twice at most.
  *
  * <p>Small buffers, the last elements of those that cannot be divided among a node's ranks, and all
  * other calls take a third reducer, of all ranks.
@@ -47,12 +47,12 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private final String name;
   private final ProcessGroup group;
   private final ProcessGroup nodeRanks;
-  private final ProcessGroup railRanks;
+  private final ProcessGroup crossNodeRanks;
   private final BackendDevice device;
   private final NodeLayout layout;
   private final int mates; // the ranks of each node
   private final Reducer node;
-  private final Reducer rail;
+  private final Reducer crossNode;
   private final Sizes sizes;
   private final Resources resources;
   private final PlanCache<Pieces> plans;
@@ -64,7 +64,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private Stream lastStream; // or null; it may still use the scratch memory
 
   /**
-   * @param pieces what is reduced with the node's ranks and the rail's
+   * @param pieces what is reduced together with the ranks of the node and of other nodes
    * @param rest the last elements, or null
    */
   private record Pieces(List<TwoLevelGpuPlan> pieces, DeviceBuffer rest) implements AutoCloseable {
@@ -87,8 +87,8 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   /**
    * @param nodeRanks the ranks of this node
    * @param node their reducer
-   * @param railRanks the ranks with this local rank, node by node
-   * @param rail their reducer
+   * @param crossNodeRanks the ranks with this local rank, node by node
+   * @param crossNode their reducer
    * @param flat a reducer of all ranks
    * @param resources what to close after the last call, which includes the reducers
    */
@@ -97,8 +97,8 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
       ProcessGroup group,
       ProcessGroup nodeRanks,
       Reducer node,
-      ProcessGroup railRanks,
-      Reducer rail,
+      ProcessGroup crossNodeRanks,
+      Reducer crossNode,
       Reducer flat,
       BackendDevice device,
       Sizes sizes,
@@ -107,10 +107,10 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     this.name = name;
     this.group = group;
     this.nodeRanks = nodeRanks;
-    this.railRanks = railRanks;
+    this.crossNodeRanks = crossNodeRanks;
     this.device = device;
     this.node = node;
-    this.rail = rail;
+    this.crossNode = crossNode;
     this.sizes = sizes;
     this.resources = resources;
     layout = new NodeLayout(group.ranks());
@@ -207,7 +207,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     return new TwoLevelGpuPlan(
         device,
         node,
-        rail,
+        crossNode,
         layout.nodes(),
         layout.node(),
         mates,
@@ -248,7 +248,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
    */
   private RankLostException broken(Throwable e) {
     String reason = reason(e);
-    for (ProcessGroup part : new ProcessGroup[] {nodeRanks, railRanks}) {
+    for (ProcessGroup part : new ProcessGroup[] {nodeRanks, crossNodeRanks}) {
       synchronized (part) {
         if (!part.isBroken()) {
           part.broken(reason, e);
@@ -274,7 +274,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   public void check(boolean together) {
     try {
       node.check(together);
-      rail.check(together);
+      crossNode.check(together);
     } catch (RuntimeException | Error e) {
       synchronized (group) {
         throw broken(e);
@@ -287,9 +287,9 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   public List<String> state() {
     List<String> lines = new ArrayList<>();
     lines.add("");
-    lines.add(name + ": node=" + node.name() + ", between nodes=" + rail.name());
+    lines.add(name + ": node=" + node.name() + ", between nodes=" + crossNode.name());
     lines.addAll(node.state());
-    lines.addAll(rail.state());
+    lines.addAll(crossNode.state());
     return lines;
   }
 

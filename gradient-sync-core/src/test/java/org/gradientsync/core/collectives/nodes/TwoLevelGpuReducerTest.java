@@ -43,11 +43,11 @@ class TwoLevelGpuReducerTest {
   }
 
   private interface Wrapper {
-    Reducer wrap(Reducer rail, int rank);
+    Reducer wrap(Reducer crossNode, int rank);
   }
 
   private static void run(int[] nodes, TwoLevelGpuReducer.Sizes sizes, Calls calls) {
-    run(nodes, sizes, (rail, rank) -> rail, calls);
+    run(nodes, sizes, (crossNode, rank) -> crossNode, calls);
   }
 
   private static void run(
@@ -62,7 +62,7 @@ class TwoLevelGpuReducerTest {
             Resources parts = new Resources();
             ProcessGroup node =
                 parts.add(group.split(layout.node(), group.rank(), group.timeouts()));
-            ProcessGroup rail =
+            ProcessGroup crossNode =
                 parts.add(group.split(layout.localRank(), group.rank(), group.timeouts()));
             try (Reducer reducer =
                 new TwoLevelGpuReducer(
@@ -70,8 +70,10 @@ class TwoLevelGpuReducerTest {
                     group,
                     node,
                     parts.add(new MessageReducer("node", node, device)),
-                    rail,
-                    wrapper.wrap(parts.add(new MessageReducer("rail", rail, device)), group.rank()),
+                    crossNode,
+                    wrapper.wrap(
+                        parts.add(new MessageReducer("between nodes", crossNode, device)),
+                        group.rank()),
                     parts.add(new MessageReducer("flat", group, device)),
                     device,
                     sizes,
@@ -153,13 +155,13 @@ class TwoLevelGpuReducerTest {
             TwoLevelReducerTest.requireMismatch(group, device, reducer));
   }
 
-  /** The others wait on their node or on their rail, and must not wait for the time-out. */
+  /** The others wait on their node or on another one, and must not wait for the time-out. */
   @Test
   void aFailureOnOneRankEndsTheCallOnAll() {
     run(
         new int[] {0, 0, 1, 1, 2, 2},
         SMALL,
-        (rail, rank) -> rank == 3 ? failing(rail) : rail,
+        (crossNode, rank) -> rank == 3 ? failing(crossNode) : crossNode,
         (group, device, reducer, own) -> {
           try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, 5000)) {
             for (int call = 0; call < 2; call++) {
@@ -179,8 +181,8 @@ class TwoLevelGpuReducerTest {
         });
   }
 
-  private static Reducer failing(Reducer rail) {
-    return new ForwardingReducer<>(rail) {
+  private static Reducer failing(Reducer crossNode) {
+    return new ForwardingReducer<>(crossNode) {
       @Override
       public void exchange(List<CollectiveCall> messages) {
         throw new IllegalStateException("no route");
