@@ -157,11 +157,11 @@ final class ModelledBlocks {
     }
 
     private void send(int column, int step, int to, int from, int end, boolean inPieces) {
-      int rails = 0;
+      int total = 0;
       long bytes = 0;
       int most = 0;
-      for (int rail = 0; rail < shards.ranks(); rail++) {
-        Blocks blocks = new Blocks(shards.length(rail, column), nodes, node);
+      for (int shard = 0; shard < shards.ranks(); shard++) {
+        Blocks blocks = new Blocks(shards.length(shard, column), nodes, node);
         int count = 0;
         for (int at = from; at < end; ) {
           int next = inPieces ? blocks.pieceEnd(at, end) : end;
@@ -170,15 +170,15 @@ final class ModelledBlocks {
           bytes += length * ELEMENT;
           at = next;
         }
-        rails += count;
+        total += count;
         most = Math.max(most, count);
       }
-      if (rails == 0) {
+      if (total == 0) {
         return;
       }
       clock += most * machine.message();
       messages += most;
-      long left = links.send(node, to, clock, rails, bytes, event(to, step, column));
+      long left = links.send(node, to, clock, total, bytes, event(to, step, column));
       sent[column] = Math.max(sent[column], left);
     }
 
@@ -217,8 +217,8 @@ final class ModelledBlocks {
     }
 
     /** The number of elements in a message of contributions. */
-    private long parcel(int from, int rail, int column, int round, int message) {
-      Blocks blocks = new Blocks(shards.length(rail, column), nodes, 0);
+    private long parcel(int from, int shard, int column, int round, int message) {
+      Blocks blocks = new Blocks(shards.length(shard, column), nodes, 0);
       long length = 0;
       for (int block : parcels[round][message]) {
         int owner = exchange.owner(from, round, block);
@@ -265,20 +265,20 @@ final class ModelledBlocks {
 
     private void sendParcels(int column, int round) {
       for (int i = 0; i < parcels[round].length; i++) {
-        int rails = 0;
+        int count = 0;
         long all = 0;
-        for (int rail = 0; rail < shards.ranks(); rail++) {
-          long length = parcel(node, rail, column, round, i);
-          rails += length > 0 ? 1 : 0;
+        for (int shard = 0; shard < shards.ranks(); shard++) {
+          long length = parcel(node, shard, column, round, i);
+          count += length > 0 ? 1 : 0;
           all += length;
-          clock += rail == 0 ? machine.copyTime(length * ELEMENT) : 0;
+          clock += shard == 0 ? machine.copyTime(length * ELEMENT) : 0;
         }
-        if (rails > 0) {
+        if (count > 0) {
           int to = (node + exchange.distance(round, i)) % nodes;
           clock += machine.message();
           messages++;
           long left =
-              links.send(node, to, clock, rails, all * ELEMENT, event(to, 1 + round, column));
+              links.send(node, to, clock, count, all * ELEMENT, event(to, 1 + round, column));
           sent[column] = Math.max(sent[column], left);
         }
       }

@@ -70,7 +70,7 @@ final class ModelledRivals {
     private final VirtualLinks links;
     private final int nodes;
     private final int members; // of a node
-    private final int rails; // equal pipelines of which one is simulated
+    private final int pipelines; // equal ones, of which one is simulated
     private final int contributions; // of a member
     private final long[] clocks;
     private int steps;
@@ -79,11 +79,11 @@ final class ModelledRivals {
     private int segments;
     private boolean ring;
 
-    Pipeline(ModelledMachine machine, int nodes, int members, int rails, int contributions) {
+    Pipeline(ModelledMachine machine, int nodes, int members, int pipelines, int contributions) {
       this.machine = machine;
       this.nodes = nodes;
       this.members = members;
-      this.rails = rails;
+      this.pipelines = pipelines;
       this.contributions = contributions;
       links = new VirtualLinks(machine, 1);
       clocks = new long[members];
@@ -147,7 +147,7 @@ final class ModelledRivals {
       long size = size(segment);
       if (far) {
         int same = ring ? to : member;
-        links.send(0, 0, clocks[member], rails, rails * size, event(same, step, segment));
+        links.send(0, 0, clocks[member], pipelines, pipelines * size, event(same, step, segment));
       } else {
         clocks[member] += machine.copyTime(size);
         links.at(clocks[member] + machine.flag(), event(to, step, segment));
@@ -214,11 +214,11 @@ final class ModelledRivals {
       this.machine = machine;
       this.nodes = nodes;
       links = new VirtualLinks(machine, nodes);
-      int rails = machine.ranksPerNode();
+      int carriers = machine.ranksPerNode();
       long half = ceil(count, TREES);
-      long bytes = Long.highestOneBit(Math.max(1, ceil(half, rails) * ELEMENT / CHUNKS));
+      long bytes = Long.highestOneBit(Math.max(1, ceil(half, carriers) * ELEMENT / CHUNKS));
       long chunk = Math.min(SEGMENT_BYTES, Math.max(MIN_CHUNK_BYTES, bytes));
-      shards = new Shards(half, rails, chunk / ELEMENT);
+      shards = new Shards(half, carriers, chunk / ELEMENT);
       come = new int[TREES][nodes][shards.chunks()];
       left = new long[TREES][nodes][NCCL_STEPS];
       clocks = new long[nodes];
@@ -302,9 +302,9 @@ final class ModelledRivals {
     private long send(int kind, int from, int to, int tree, int chunk) {
       clocks[from] += machine.message();
       messages[from]++;
-      int rails = machine.ranksPerNode();
-      long size = rails * shards.length(0, chunk) * ELEMENT;
-      return links.send(from, to, clocks[from], rails, size, event(kind, to, tree, chunk));
+      int carriers = machine.ranksPerNode();
+      long size = carriers * shards.length(0, chunk) * ELEMENT;
+      return links.send(from, to, clocks[from], carriers, size, event(kind, to, tree, chunk));
     }
   }
 }

@@ -104,9 +104,9 @@ final class ModelledTwoLevel {
         clocks[node] += machine.addTime(shards.ranks() * shards.length(0, chunk) * ELEMENT);
         int filled = 0;
         long bytes = 0;
-        for (int rail = 0; rail < shards.ranks(); rail++) {
-          filled += shards.length(rail, chunk) > 0 ? 1 : 0;
-          bytes += shards.length(rail, chunk) * ELEMENT;
+        for (int shard = 0; shard < shards.ranks(); shard++) {
+          filled += shards.length(shard, chunk) > 0 ? 1 : 0;
+          bytes += shards.length(shard, chunk) * ELEMENT;
         }
         for (int turn = 1; turn < nodes; turn++) {
           int to = (node + turn) % nodes;
@@ -233,18 +233,18 @@ final class ModelledTwoLevel {
     long[] met = meet(0, false);
     Modelled rendezvous = result(0, 0);
     int chunks = shards.chunks();
-    int[] rails = new int[chunks];
-    long[] bytes = new long[chunks]; // of all rails
+    int[] counts = new int[chunks];
+    long[] bytes = new long[chunks]; // of all shards
     for (int chunk = 0; chunk < chunks; chunk++) {
-      for (int rail = 0; rail < shards.ranks(); rail++) {
-        long length = shards.length(rail, chunk);
-        rails[chunk] += length > 0 ? 1 : 0;
+      for (int shard = 0; shard < shards.ranks(); shard++) {
+        long length = shards.length(shard, chunk);
+        counts[chunk] += length > 0 ? 1 : 0;
         bytes[chunk] += length * ELEMENT;
       }
     }
     Carrier[] carriers = new Carrier[simulated];
     for (int node = 0; node < simulated; node++) {
-      carriers[node] = new Carrier(node, simulated, shards, rails, bytes);
+      carriers[node] = new Carrier(node, simulated, shards, counts, bytes);
       links.at(met[node], event(WAKE, node, 0));
     }
     links.run(
@@ -279,7 +279,7 @@ final class ModelledTwoLevel {
     private final int node;
     private final int simulated;
     private final Shards shards;
-    private final int[] rails;
+    private final int[] counts; // of messages, by chunk
     private final long[] bytes;
     private final ChunkOrder order;
     private final RunningSum sum;
@@ -294,23 +294,23 @@ final class ModelledTwoLevel {
     private int copied; // chunks of each other shard
     private long messages;
 
-    Carrier(int node, int simulated, Shards shards, int[] rails, long[] bytes) {
+    Carrier(int node, int simulated, Shards shards, int[] counts, long[] bytes) {
       this.node = node;
       this.simulated = simulated;
       this.shards = shards;
-      this.rails = rails;
+      this.counts = counts;
       this.bytes = bytes;
-      order = new ChunkOrder(rails.length, nodes, node, sumOrder);
+      order = new ChunkOrder(counts.length, nodes, node, sumOrder);
       sum = new RunningSum(order, SumPlan.slots(sumOrder, nodes), this);
-      hasSum = new boolean[rails.length];
-      hasResult = new boolean[rails.length];
-      sumSent = new long[rails.length];
-      resultSent = new long[rails.length];
+      hasSum = new boolean[counts.length];
+      hasResult = new boolean[counts.length];
+      sumSent = new long[counts.length];
+      resultSent = new long[counts.length];
       sum.begin();
     }
 
     boolean isDone() {
-      return sum.isDone() && copied == rails.length;
+      return sum.isDone() && copied == counts.length;
     }
 
     /** Does what {@link RunningSumPlan#run} does, until the core is busy or has to wait. */
@@ -357,7 +357,7 @@ final class ModelledTwoLevel {
         to = node;
         same = chunk / nodes * nodes + (chunk + nodes - distance) % nodes;
       }
-      return links.send(node, to, clock, rails[chunk], bytes[chunk], event(kind, to, same));
+      return links.send(node, to, clock, counts[chunk], bytes[chunk], event(kind, to, same));
     }
 
     private boolean isSent(long when) {
