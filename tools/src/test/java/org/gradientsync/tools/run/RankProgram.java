@@ -11,7 +11,7 @@ import org.gradientsync.tools.program.HostName;
 public final class RankProgram {
   private static final int FAILED = 7;
   private static final long SHORT = 300; // milliseconds, less than mpirun leaves
-  private static final long LONG = 1000 * (Job.PATIENCE_SECONDS + 1);
+  private static final long LONG = 1000 * (RankLaunch.PATIENCE_SECONDS + 1);
 
   private RankProgram() {}
 

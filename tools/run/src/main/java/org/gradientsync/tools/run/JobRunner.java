@@ -18,7 +18,7 @@ final class JobRunner {
 
   private final CountDownLatch ended = new CountDownLatch(1);
   private final Object first; // what SIGTERM does otherwise
-  private volatile Job job;
+  private volatile RankLaunch launch; // the last one
   private volatile boolean terminated;
 
   JobRunner() {
@@ -37,8 +37,8 @@ final class JobRunner {
    * Returns the job's exit code, or that of Ctrl-C if this process is being ended. After SIGTERM it
    * is the job's if all ranks have ended well.
    */
-  int run(Job next) throws InterruptedException {
-    job = next;
+  int run(RankLaunch next) throws InterruptedException {
+    launch = next;
     int code = isEnded() ? ExitCode.INTERRUPTED : next.run();
     boolean unwanted =
         ExitCode.tellsOfLostRank(code)
@@ -59,8 +59,8 @@ final class JobRunner {
 
   /** Passes a signal on. */
   void forward(String signal) {
-    if (job != null) {
-      job.forward(signal);
+    if (launch != null) {
+      launch.forward(signal);
     }
   }
 
@@ -74,8 +74,8 @@ final class JobRunner {
     }
     terminated = true;
     ended.countDown();
-    if (job != null) {
-      job.terminate();
+    if (launch != null) {
+      launch.terminate();
     }
     try {
       TimeUnit.SECONDS.sleep(SIGNALS_APART_SECONDS);
@@ -89,8 +89,8 @@ final class JobRunner {
 
   private void end() {
     ended.countDown();
-    if (job != null) {
-      job.end();
+    if (launch != null) {
+      launch.end();
     }
   }
 }

@@ -8,7 +8,7 @@ import java.util.function.Consumer;
 import org.gradientsync.tools.program.ToolException;
 
 /** The job of a launcher that starts the ranks, or of one JVM that has them as threads. */
-final class LauncherProcess implements Job {
+final class LauncherProcess implements RankLaunch {
   private final LaunchPlan plan;
   private volatile boolean ending;
   private volatile Process process;

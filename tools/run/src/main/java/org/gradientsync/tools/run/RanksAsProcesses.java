@@ -30,7 +30,7 @@ import org.gradientsync.tools.program.Scratch;
  * When a rank fails, the job waits a moment for the others, which report that, ends them, and has
  * that rank's code.
  */
-final class RanksAsProcesses implements Job {
+final class RanksAsProcesses implements RankLaunch {
   /** The variable with the job's secret. */
   static final String SECRET = "GRADIENTSYNC_SECRET";
 

@@ -24,7 +24,7 @@ import org.gradientsync.tools.program.ToolException;
  * the others, ends them, and has the code that says most of the failure. In an elastic job the
  * ranks of a host that is lost are started on another one, to join the others.
  */
-final class RanksOverSsh implements Job {
+final class RanksOverSsh implements RankLaunch {
   private static final int FIRST_PORT = 20_000;
   private static final int PORTS = 12_000; // below those that systems give to connections
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before

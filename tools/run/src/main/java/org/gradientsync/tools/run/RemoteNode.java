@@ -41,7 +41,7 @@ public final class RemoteNode {
             args[3],
             Boolean.parseBoolean(args[4]),
             Boolean.parseBoolean(args[5]));
-    Job ranks =
+    RankLaunch ranks =
         new RanksAsProcesses(
             share,
             read(in),

@@ -227,7 +227,7 @@ public final class RunCommand extends Program {
     return runner.ownCode(code);
   }
 
-  private Job overTcp(LaunchPlan plan, JobRequest request, Machine machine) {
+  private RankLaunch overTcp(LaunchPlan plan, JobRequest request, Machine machine) {
     boolean elastic = minRanks != null;
     if (request.hosts() == null) {
       int count = ranks / nodes;

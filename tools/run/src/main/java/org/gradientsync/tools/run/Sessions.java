@@ -25,7 +25,7 @@ final class Sessions {
   private static final String WATCH =
       ("while read -r line; do targets=$line; done;"
           + " command -v setsid >&2 || targets=$(echo $targets | tr -d -); kill -TERM $targets;"
-          + (" for i in $(seq " + Job.PATIENCE_SECONDS + "); do for one in $targets;")
+          + (" for i in $(seq " + RankLaunch.PATIENCE_SECONDS + "); do for one in $targets;")
           + " do kill -0 $one && sleep 1 && break; done; done; kill -KILL $targets");
 
   private Sessions() {}

@@ -1,7 +1,7 @@
 package org.gradientsync.tools.run;
 
-/** The ranks of one attempt. {@link JobRunner} runs it. */
-interface Job {
+/** Starts the ranks of a job once. {@link JobRunner} runs it. */
+interface RankLaunch {
   /** How long ranks have when this process ends, for example to save. */
   long PATIENCE_SECONDS = 10;
 
