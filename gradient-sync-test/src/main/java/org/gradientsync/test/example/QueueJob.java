@@ -7,11 +7,6 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** What the ranks of a job share, as they are threads of one JVM. */
 final class QueueJob {
-  final int size;
   final List<QueueTransport.Entry> queue = new ArrayList<>(); // guarded by itself
   final Map<Long, QueueReducer.Board> boards = new ConcurrentHashMap<>(); // of each reducer
-
-  QueueJob(int size) {
-    this.size = size;
-  }
 }

@@ -13,9 +13,9 @@ public final class QueueRunner extends ThreadRunner {
 
   @Override
   protected IntFunction<GradientSync.Builder> builders(int ranks) {
-    QueueJob job = new QueueJob(ranks);
+    QueueJob job = new QueueJob();
     return rank -> {
-      QueueLauncher.OF_THREAD.set(new QueueTransport(job, rank));
+      QueueLauncher.OF_THREAD.set(new QueueTransport(QueueLauncher.NAME, rank, ranks, job));
       return GradientSync.builder();
     };
   }

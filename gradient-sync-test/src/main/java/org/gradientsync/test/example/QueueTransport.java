@@ -5,17 +5,7 @@ import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
 
 /** One rank's messages, which wait in the job's queue for their other side. */
-record QueueTransport(QueueJob job, int rank) implements Transport {
-  @Override
-  public String name() {
-    return QueueLauncher.NAME;
-  }
-
-  @Override
-  public int size() {
-    return job.size;
-  }
-
+record QueueTransport(String name, int rank, int size, QueueJob job) implements Transport {
   @Override
   public int nodeOf(int other) {
     return 0;
