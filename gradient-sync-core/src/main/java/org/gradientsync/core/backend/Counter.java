@@ -4,13 +4,14 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.gradientsync.spi.Message;
 
 /**
  * A number in memory that several processes have mapped. One rank sets it, the others watch it. It
  * only grows, so it is never reset. A rank that sees a value also sees everything that was written
  * before it.
  */
-public final class Counter implements Condition {
+public final class Counter implements Message {
   /** The distance between counters: two cache lines, because processors prefetch pairs of lines. */
   public static final int LINE = 128;
 

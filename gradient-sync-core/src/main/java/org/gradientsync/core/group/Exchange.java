@@ -4,7 +4,6 @@ import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
-import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -20,7 +19,7 @@ import org.gradientsync.spi.Message;
  */
 public final class Exchange {
   private static final int PIECE_BYTES = 1 << 20; // of one message
-  private static final Condition NOTHING = () -> true;
+  private static final Message NOTHING = () -> true;
 
   /** Elements of a buffer to send to a rank, or to receive from it; without any, no message. */
   private record Part(Buffer data, int from, int count, int peer) {

@@ -6,13 +6,13 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.IntPredicate;
 import java.util.function.LongConsumer;
 import org.gradientsync.core.backend.Amounts;
-import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
+import org.gradientsync.spi.Message;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -48,7 +48,7 @@ final class Watchers {
   private final LongWait wait;
   private final long longNanos;
   private final long otherGraceNanos;
-  private final Condition hasLeft; // the awaited rank, or has given up
+  private final Message hasLeft; // the awaited rank, or has given up
   private final IntPredicate hasNotFinished; // this rank's current collective
   private final IntPredicate missing; // in the current rendezvous
 

@@ -4,10 +4,10 @@ import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
-import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.Message;
 
 /**
  * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks
@@ -16,7 +16,7 @@ import org.gradientsync.spi.CollectiveCall;
 public final class CallMatcher {
   private final MatchingGroup matching;
   private final GroupParts group;
-  private final Condition complete; // nobody has to be waited for in a collective
+  private final Message complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
 
   public CallMatcher(MatchingGroup matching) {

@@ -5,7 +5,6 @@ import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.function.IntPredicate;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -46,8 +45,8 @@ public final class MessageRendezvous implements Rendezvous {
   private final IntPredicate comeNear = this::hasComeNear;
   private final int leader; // of this node
   private final int nodeSize;
-  private final Condition[] arrivals;
-  private final Condition[] completions;
+  private final Message[] arrivals;
+  private final Message[] completions;
   private Payload next; // of the next call, or null
   private HostBuffer announced; // in the next call, in the place of its input; or null
   private long current;
@@ -84,8 +83,8 @@ public final class MessageRendezvous implements Rendezvous {
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
     tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
     exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
-    arrivals = new Condition[group.size()];
-    completions = new Condition[group.size()];
+    arrivals = new Message[group.size()];
+    completions = new Message[group.size()];
     for (int i = 0; i < arrivals.length; i++) {
       int peer = i;
       arrivals[i] = () -> hasCome(peer) || look() && hasCome(peer);

@@ -2,7 +2,6 @@ package org.gradientsync.core.collectives.shared;
 
 import java.util.List;
 import org.gradientsync.RankLostException;
-import org.gradientsync.core.backend.Condition;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.SharedFiles;
@@ -10,6 +9,7 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.NodeMemory;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
+import org.gradientsync.spi.Message;
 
 /** The ranks of this node, which read each other's buffers during a call. */
 public final class NodeMates {
@@ -60,7 +60,7 @@ public final class NodeMates {
   }
 
   /** Finishes when a mate has read, or waits for another rank. */
-  private final class Awaited implements Condition {
+  private final class Awaited implements Message {
     private int reader;
     private int rank;
 
