@@ -96,11 +96,13 @@ public final class LongWait {
   /** Which rank this one waits for since when, or an empty text. Any thread may call this. */
   public String state() {
     int awaited = peer;
+    if (awaited == RankMap.NO_RANK) {
+      return "";
+    }
     double seconds = (System.nanoTime() - since) / 1e9;
-    String now = group.calls().current();
-    return awaited == RankMap.NO_RANK
-        ? ""
-        : String.format(Locale.ROOT, "waits for rank %d since %.1f s in %s", awaited, seconds, now);
+    String now = CallRecord.describe(group.arrivals().call(phase, awaited));
+    return String.format(
+        Locale.ROOT, "waits for rank %d since %.1f s in %s", awaited, seconds, now);
   }
 
   boolean isWaiting() {
@@ -117,7 +119,7 @@ public final class LongWait {
 
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
+    call.put(0, group.arrivals().call(phase, peer), 0, CallRecord.BYTES);
     return new Probe.Wait(rank, awaited(), group.key(), phase, number, id, call);
   }
 }

@@ -1,5 +1,6 @@
 package org.gradientsync.core.rendezvous;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -26,11 +27,13 @@ public final class Arrivals implements AutoCloseable {
   private final ArrivalNotices notices;
   private Rendezvous rendezvous;
 
-  // The stages of messages to and from each other rank: two for each message, as its data moves
-  // only when a rank has met the ranks of all messages that it has at a time. Both ranks of a pair
-  // count alike, because neither ends a message without the other.
+  // The stages of messages to and from each other rank. Each message has two: the rank has come to
+  // it, and has met the ranks of all messages that it has at the same time. Both ranks of a message
+  // count alike, because neither ends it without the other.
   private final long[] sent;
   private final long[] received;
+  private final ByteBuffer[] sends; // the calls of the last messages to and from each other rank
+  private final ByteBuffer[] receives;
   private final BitSet destinations = new BitSet(); // of the last messages
   private boolean pair; // whether the last call is a message
 
@@ -40,6 +43,8 @@ public final class Arrivals implements AutoCloseable {
     this.calls = calls;
     sent = new long[ranks.size()];
     received = new long[ranks.size()];
+    sends = new ByteBuffer[ranks.size()];
+    receives = new ByteBuffer[ranks.size()];
     notices = new ArrivalNotices(transport, liveness);
     rendezvous = MessageRendezvous.withoutSharedMemory(transport, notices, false);
   }
@@ -57,16 +62,31 @@ public final class Arrivals implements AutoCloseable {
     return rendezvous;
   }
 
-  /** Begins messages with other ranks, which are added next. */
+  /** Begins messages with other ranks, each of which {@link #begin} adds. */
   public void beginPairs() {
     pair = true;
     destinations.clear();
   }
 
+  /** Begins a message to a rank, or from it, with a call that does not change until it ends. */
+  public void begin(int peer, boolean isSend, ByteBuffer call) {
+    (isSend ? sends : receives)[peer] = call;
+    destinations.set(peer, isSend || destinations.get(peer));
+    reach(peer, isSend);
+  }
+
   /** Reaches the next stage of a message to a rank, or from it. */
-  public void reach(int peer, boolean sends) {
-    (sends ? sent : received)[peer]++;
-    destinations.set(peer, sends || destinations.get(peer));
+  public void reach(int peer, boolean isSend) {
+    (isSend ? sent : received)[peer]++;
+  }
+
+  /** The call in which this rank waits for another one. */
+  public ByteBuffer call(WaitPhase phase, int peer) {
+    return switch (phase) {
+      case SEND, SEND_DATA -> sends[peer];
+      case RECEIVE, RECEIVE_DATA -> receives[peer];
+      case RENDEZVOUS, DATA -> calls.currentBytes();
+    };
   }
 
   /** Whether one of the last messages goes to a rank. */
@@ -75,8 +95,8 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /** The stages of messages to a rank that this one has reached, or of those from it. */
-  public long reached(int peer, boolean sends) {
-    return (sends ? sent : received)[peer];
+  public long reached(int peer, boolean isSend) {
+    return (isSend ? sent : received)[peer];
   }
 
   public boolean isPair() {

@@ -26,13 +26,12 @@ public final class Calls implements DeviceCalls {
   private long met;
   private long before; // calls that the library made itself
   private long enqueued; // negative if unknown
+  private Origin origin = Origin.SYNC; // of calls on device buffers
 
   // The most recent calls, each in the slot of its number.
   private final ByteBuffer[] records = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
   private volatile long recorded;
-  private volatile ByteBuffer
-      current; // the last call, or that of several messages that is waited for
 
   // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
   // its negative number here, so that its completion is not applied to a newer one in its slot.
@@ -51,6 +50,15 @@ public final class Calls implements DeviceCalls {
     return CallRecord.describe(call, ranks);
   }
 
+  public Origin origin() {
+    return origin;
+  }
+
+  /** Sets the origin of the calls on device buffers that follow. */
+  public void setOrigin(Origin newOrigin) {
+    origin = newOrigin;
+  }
+
   /** Records a call, and returns the record. A message has the number of the last collective. */
   public ByteBuffer record(Origin origin, CollectiveCall call) {
     met += call.kind().isMessage() ? 0 : 1;
@@ -60,7 +68,7 @@ public final class Calls implements DeviceCalls {
   @Override
   public void enqueued(CollectiveCall call) {
     enqueued += enqueued < 0 ? 0 : 1;
-    begin(enqueued, Origin.SYNC, call);
+    begin(enqueued, origin, call);
     enqueuedMessage();
   }
 
@@ -87,8 +95,7 @@ public final class Calls implements DeviceCalls {
     ended.lazySet(at, 0);
     began[at] = System.nanoTime();
     recorded++;
-    current = records[at];
-    return current;
+    return records[at];
   }
 
   /** Marks the last call, and the calls that it is a part of, as finished. */
@@ -139,17 +146,12 @@ public final class Calls implements DeviceCalls {
     return recorded > 0 && ended.get(last(0)) == 0;
   }
 
-  /** Shows a record as the current call, until the next call. */
-  public void show(ByteBuffer record) {
-    current = record;
-  }
-
-  /** The current call, or the last one. There must have been one. */
+  /** The last call. There must have been one. */
   public ByteBuffer currentBytes() {
-    return current;
+    return records[last(0)];
   }
 
-  /** The current call, or the last one, as users see it, or "none". */
+  /** The last call as users see it, or "none". */
   @Override
   public String current() {
     return recorded > 0 ? CallRecord.describe(currentBytes()) : "none";
@@ -192,6 +194,16 @@ public final class Calls implements DeviceCalls {
       lines.add(CallRecord.describe(records[at]) + ", began " + ago + " ago, " + outcome);
     }
     return lines;
+  }
+
+  /** Whether one of the most recent calls has this origin. */
+  public boolean include(Origin asked) {
+    for (int back = 0; back < held(); back++) {
+      if (CallRecord.origin(records[last(back)]) == asked) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private boolean isOver(int back) {

@@ -13,6 +13,7 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.HostCall;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Resources;
 
@@ -94,20 +95,23 @@ public final class MessageMatcher implements AutoCloseable {
     group.requireUsable();
     arrivals.beginPairs();
     links.clear();
-    for (int i = 0; i < round.size(); i++) {
-      links.add(record(origin, round.get(i)));
-    }
-    for (int i = 0; i < links.size(); i++) {
-      links.get(i).receive.start();
-      links.get(i).send.start();
-    }
-    for (int i = 0; i < links.size(); i++) {
-      await(links.get(i));
+    try {
+      for (int i = 0; i < round.size(); i++) {
+        links.add(record(origin, round.get(i)));
+      }
+      exchangeCalls();
+      for (int i = 0; i < links.size(); i++) {
+        arrivals.reach(links.get(i).peer, links.get(i).sends);
+      }
+      if (round.get(0) instanceof HostCall) {
+        exchangeCalls(); // so that none returns before the ranks have met those of all messages
+      }
+    } catch (RuntimeException | Error e) {
+      throw group.failed(e);
     }
     MismatchedCallException first = null;
     for (int i = links.size() - 1; i >= 0; i--) {
       Link link = links.get(i);
-      arrivals.reach(link.peer, link.sends);
       if (!link.matches()) {
         round.remove(i);
         first =
@@ -124,7 +128,7 @@ public final class MessageMatcher implements AutoCloseable {
     Link[] all = sends ? sending : receiving;
     all[peer] = all[peer] == null ? newLink(peer, sends) : all[peer];
     all[peer].own.put(0, calls.record(origin, message), 0, CallRecord.BYTES);
-    arrivals.reach(peer, sends);
+    arrivals.begin(peer, sends, all[peer].own);
     return all[peer];
   }
 
@@ -137,12 +141,18 @@ public final class MessageMatcher implements AutoCloseable {
     return new Link(peer, sends, own, other, send, transport.receiver(other, peer, back));
   }
 
-  private void await(Link link) {
-    WaitPhase phase = link.sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
-    long number = arrivals.reached(link.peer, link.sends);
-    calls.show(link.own);
-    group.await(link.receive, link.peer, phase, number);
-    group.await(link.send, link.peer, phase, number);
+  private void exchangeCalls() {
+    for (int i = 0; i < links.size(); i++) {
+      links.get(i).receive.start();
+      links.get(i).send.start();
+    }
+    for (int i = 0; i < links.size(); i++) {
+      Link link = links.get(i);
+      WaitPhase phase = link.sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
+      long number = arrivals.reached(link.peer, link.sends);
+      group.await(link.receive, link.peer, phase, number);
+      group.await(link.send, link.peer, phase, number);
+    }
   }
 
   @Override
