@@ -7,6 +7,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 import org.gradientsync.core.observation.Observer;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Resources;
@@ -50,19 +51,23 @@ public final class Bucket implements AutoCloseable {
   Observer.Observation observation;
 
   private final CollectiveCall reduction; // not used if the gradients are sharded
+  private final Origin origin;
   private final Resources resources = new Resources();
 
   /**
    * Allocates the memory, filled with zeros.
    *
+   * @param origin of its average
    * @param pieces the parts of parameters in this rank's shard, or null without shards
    */
   Bucket(
       BucketSync sync,
+      Origin origin,
       BucketLayout.Place layout,
       Stream compute,
       Stream communication,
       List<GradientBuckets.Piece> pieces) {
+    this.origin = origin;
     BackendDevice device = sync.backend();
     parameters = layout.parameters.stream().mapToInt(Integer::intValue).toArray();
     try {
@@ -109,9 +114,9 @@ public final class Bucket implements AutoCloseable {
       hooked.average();
     } else if (averaged.count() > 0) { // true on all ranks or on none
       if (shard == null) {
-        sync.runInTurn(reduction);
+        sync.runInTurn(reduction, origin);
       } else {
-        shard.reduce(sync);
+        shard.reduce(sync, origin);
       }
     }
     if (observation != null) {

@@ -9,6 +9,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
@@ -63,7 +64,8 @@ public final class BucketSet implements AutoCloseable {
         long count = place.count / sync.size();
         List<GradientBuckets.Piece> pieces =
             sharded ? layout.pieces(i, sync.rank() * count, count, parameters) : null;
-        buckets[i] = resources.add(new Bucket(sync, place, compute, stream, pieces));
+        buckets[i] =
+            resources.add(new Bucket(sync, origin(options, i), place, compute, stream, pieces));
         name(i, number, options.uneven != null);
         if (hooks != null && buckets[i].parameters.length > 0) {
           buckets[i].hooked =
@@ -100,7 +102,7 @@ public final class BucketSet implements AutoCloseable {
   /**
    * Names a bucket for errors and for the comparison of calls: its index, its first and its last
    * parameter, preceded by the number of the bucket set unless that is 1, and by whether steps may
-   * be uneven. {@link org.gradientsync.core.rendezvous.CallRecord} knows the form.
+   * be uneven.
    */
   private void name(int bucket, int number, boolean uneven) {
     int[] members = buckets[bucket].parameters;
@@ -120,12 +122,24 @@ public final class BucketSet implements AutoCloseable {
     }
   }
 
+  private static Origin origin(BucketsBuilder options, int bucket) {
+    if (options.uneven != null) {
+      return Origin.UNEVEN_BUCKET;
+    }
+    return bucket == 0 ? Origin.FIRST_BUCKET : Origin.LATER_BUCKET;
+  }
+
   private Bucket flagBucket(BucketsBuilder options, Stream compute, BucketStreams streams) {
     BucketLayout.Place place = new BucketLayout.Place(DataType.FLOAT32);
     place.add(options.flags());
     Bucket bucket =
         new Bucket(
-            options.sync, place, compute, streams.of(buckets.length - 1, buckets.length), null);
+            options.sync,
+            origin(options, buckets.length),
+            place,
+            compute,
+            streams.of(buckets.length - 1, buckets.length),
+            null);
     ((AbstractDeviceBuffer) bucket.averaged).named("flags of buckets");
     return bucket;
   }

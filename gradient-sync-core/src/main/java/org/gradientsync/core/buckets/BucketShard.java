@@ -6,6 +6,7 @@ import org.gradientsync.Event;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
@@ -96,8 +97,8 @@ final class BucketShard implements AutoCloseable {
   }
 
   /** Averages the gradients; this rank gets its block of them. On the communication stream. */
-  void reduce(BucketSync sync) {
-    sync.runInTurn(reduction);
+  void reduce(BucketSync sync, Origin origin) {
+    sync.runInTurn(reduction, origin);
   }
 
   /** Marks that the update of this rank's weights is enqueued on the compute stream. */
@@ -108,7 +109,7 @@ final class BucketShard implements AutoCloseable {
   private void gather(BucketSync sync, Stream communication) {
     communication.waitFor(afterUpdate);
     if (gathered.count() > 0) { // true on all ranks or on none
-      sync.runInTurn(weightGather);
+      sync.runInTurn(weightGather, Origin.LATER_BUCKET);
     }
     afterGather.record(communication);
   }

@@ -5,6 +5,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.observation.Observer;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Reducer;
@@ -43,7 +44,7 @@ public interface BucketSync {
   void prepare(CollectiveCall call);
 
   /** Makes a call at once: the caller keeps the order of calls. */
-  void runInTurn(CollectiveCall call);
+  void runInTurn(CollectiveCall call, Origin origin);
 
   /** Makes a sync of a part of the ranks. Collective. */
   GradientSync split(int color, int key);

@@ -208,7 +208,7 @@ public final class ProcessGroup implements MatchingGroup {
 
   @Override
   public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
-    run(Origin.SYNC, call, body);
+    run(parts.calls().origin(), call, body);
   }
 
   public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {

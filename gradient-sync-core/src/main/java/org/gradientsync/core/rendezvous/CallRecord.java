@@ -23,6 +23,9 @@ public final class CallRecord {
   /** Which method of the API a call comes from. Calls of two origins never match. */
   public enum Origin {
     SYNC(""), // on device buffers, and a barrier
+    FIRST_BUCKET(""), // of a step, if all ranks must have as many steps
+    LATER_BUCKET(""), // of such a step, and any weights that are gathered
+    UNEVEN_BUCKET(""), // of a step that ranks may have alone
     COMMUNICATOR("communicator."), // on host memory
     REGISTER("register"), // preparing a call, of any kind
     CREATE("GradientSync.create"),
@@ -286,7 +289,7 @@ public final class CallRecord {
     Kind kind = kind(call);
     Origin origin = origin(call);
     StringBuilder text = new StringBuilder(origin.text);
-    text.append(origin == Origin.SYNC || origin == Origin.COMMUNICATOR ? kind.text() : "");
+    text.append(origin.compareTo(Origin.COMMUNICATOR) <= 0 ? kind.text() : "");
     text.append('(');
     if (origin.compareTo(Origin.MEAN) < 0) {
       appendArguments(text, call, kind);

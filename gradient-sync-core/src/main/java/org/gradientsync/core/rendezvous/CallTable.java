@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -21,26 +20,15 @@ public final class CallTable {
       "if the ranks have different numbers of steps, give all as many, or build GradientBuckets with"
           + " unevenSteps()";
 
-  // Names of buckets, which may be of a later bucket set of the sync. Long names are shortened, so
-  // the first bucket of a step is one that is not known to be another.
-  private static final String SET = "(buckets \\d+, )?";
-  private static final Pattern LATER_BUCKET =
-      Pattern.compile("] \"" + SET + "(uneven|bucket [1-9])");
-  private static final Pattern UNEVEN_BUCKET = Pattern.compile("] \"" + SET + "uneven");
-  private static final Pattern FIRST_BUCKET = Pattern.compile(SET + "bucket(?! [1-9])");
-  private static final Pattern ANY_BUCKET =
-      Pattern.compile("(weights of )?" + SET + "(uneven )?bucket");
-
   private static final int LINES = 16; // for each rank one, or at most so many
 
   private CallTable() {}
 
   /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
   public static String adviceAfterClose(Calls calls) {
-    boolean isLater = LATER_BUCKET.matcher(calls.current()).find();
-    return isLater || calls.lines().stream().anyMatch(UNEVEN_BUCKET.asPredicate())
-        ? ""
-        : "; " + UNEVEN_STEPS;
+    boolean isLater =
+        !calls.isEmpty() && CallRecord.origin(calls.currentBytes()) == Origin.LATER_BUCKET;
+    return isLater || calls.include(Origin.UNEVEN_BUCKET) ? "" : "; " + UNEVEN_STEPS;
   }
 
   /** The calls of all ranks after a mismatch, which may be that of their counts on devices. */
@@ -53,7 +41,7 @@ public final class CallTable {
       ByteBuffer call = rendezvous.call(peer);
       String after = ", after " + CallRecord.enqueued(call) + " calls on its device";
       calls.add(CallRecord.describe(call) + (counts ? after : ""));
-      begin |= mayBeginStep(call);
+      begin |= CallRecord.origin(call) == Origin.FIRST_BUCKET;
       follow |= mayFollowSteps(call);
     }
     // A line for each rank, or for each group of ranks with the same call if there are many.
@@ -79,28 +67,17 @@ public final class CallTable {
         .formatted(rank, rank, CallRecord.describe(own), peer, CallRecord.describe(other));
   }
 
-  /** Whether a rank that has a step more than others may make the call: it averages a bucket. */
-  private static boolean mayBeginStep(ByteBuffer call) {
-    Kind kind = CallRecord.origin(call) == Origin.SYNC ? CallRecord.kind(call) : null;
-    return (kind == Kind.ALL_REDUCE || kind == Kind.REDUCE_SCATTER)
-        && FIRST_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
-  }
-
   /** Whether a rank that has a step less than others may make the call: it belongs to no step. */
   private static boolean mayFollowSteps(ByteBuffer call) {
     if (!CallRecord.isValid(call)) {
       return true;
     }
     return switch (CallRecord.origin(call)) {
-      case REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
-      case REGISTER -> !isOfBucket(call);
-      case SYNC -> CallRecord.kind(call) != Kind.ALL_REDUCE && !isOfBucket(call);
+      case FIRST_BUCKET, LATER_BUCKET, UNEVEN_BUCKET -> false;
+      case REGISTER, REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
+      case SYNC -> CallRecord.kind(call) != Kind.ALL_REDUCE;
       default -> true;
     };
-  }
-
-  private static boolean isOfBucket(ByteBuffer call) {
-    return ANY_BUCKET.matcher(CallRecord.text(call, CallRecord.INPUT)).lookingAt();
   }
 
   /** The calls of the ranks whose gradients are not finite; the buffer is this rank's, or null. */

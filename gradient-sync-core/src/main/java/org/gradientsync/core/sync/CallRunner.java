@@ -10,6 +10,8 @@ import org.gradientsync.Stream;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.observation.Observer;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
@@ -171,12 +173,19 @@ final class CallRunner implements AutoCloseable {
   }
 
   /** Runs a call of buckets, which observe it themselves. */
-  void runInTurn(CollectiveCall asked) {
+  void runInTurn(CollectiveCall asked, Origin origin) {
     CollectiveCall given = intercepted(asked);
-    if (given != null) {
-      synchronized (group) {
-        check(given);
+    if (given == null) {
+      return;
+    }
+    synchronized (group) {
+      check(given);
+      Calls calls = group.parts().calls();
+      calls.setOrigin(origin);
+      try {
         reducer.run(given);
+      } finally {
+        calls.setOrigin(Origin.SYNC);
       }
     }
   }

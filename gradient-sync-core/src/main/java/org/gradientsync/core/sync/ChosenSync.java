@@ -15,6 +15,7 @@ import org.gradientsync.core.buckets.BucketSync;
 import org.gradientsync.core.buckets.CommunicationThread;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.observation.Observer;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
@@ -138,7 +139,7 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
   }
 
   @Override
-  public void runInTurn(CollectiveCall call) {
-    runner.runInTurn(call);
+  public void runInTurn(CollectiveCall call, Origin origin) {
+    runner.runInTurn(call, origin);
   }
 }

@@ -299,7 +299,7 @@ public final class GroupCommunicator implements Communicator {
     if (call instanceof HostCall) {
       group.run(origin, call, transfer);
     } else if (call != null) {
-      reducer.run(origin, call);
+      reducer.run(origin, call, false);
     }
   }
 

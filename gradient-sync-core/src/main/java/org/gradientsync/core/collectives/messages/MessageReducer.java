@@ -84,19 +84,24 @@ public final class MessageReducer implements Reducer {
 
   @Override
   public void run(CollectiveCall call) {
-    run(Origin.SYNC, call);
+    run(group.parts().calls().origin(), call, true);
   }
 
-  /** As above, for the communicator, whose calls have other names. */
-  void run(Origin origin, CollectiveCall call) {
+  /**
+   * As above, for the communicator.
+   *
+   * @param origin of the call
+   * @param fromSync whether all elements may travel with the calls
+   */
+  void run(Origin origin, CollectiveCall call, boolean fromSync) {
     synchronized (group) {
       MessageRendezvous rendezvous = group.arrivals().byMessages();
       boolean carries = rendezvous != null && rendezvous.calls().carries();
       if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
       } else if (call.kind() == Kind.ALL_REDUCE) {
-        allReduce(origin, call, rendezvous);
-      } else if (origin == Origin.SYNC && isCarried(call, rendezvous)) {
+        allReduce(origin, call, fromSync, rendezvous);
+      } else if (fromSync && isCarried(call, rendezvous)) {
         rendezvous.carry(carried(call, rendezvous));
         group.run(origin, call, runCarried);
       } else {
@@ -105,8 +110,9 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private void allReduce(Origin origin, CollectiveCall call, MessageRendezvous rendezvous) {
-    boolean canSum = rendezvous.calls().nodeSize() > 0 && origin == Origin.SYNC;
+  private void allReduce(
+      Origin origin, CollectiveCall call, boolean fromSync, MessageRendezvous rendezvous) {
+    boolean canSum = rendezvous.calls().nodeSize() > 0 && fromSync;
     if (canSum && sums(rendezvous).fits(call.in())) {
       summed.begin(call.in(), call.op());
       group.run(origin, call, takeSums);
