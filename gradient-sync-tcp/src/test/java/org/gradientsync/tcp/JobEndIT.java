@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.junit.jupiter.api.Test;
@@ -150,9 +151,9 @@ class JobEndIT {
                 + " localSize");
   }
 
-  /** In no output, at the level debug, and in no report, whether all goes well or not. */
+  /** And the secret is in no output, at the level debug, and in no report. */
   @Test
-  void theSecretIsShownNowhere(@TempDir Path reports) throws Exception {
+  void oneSummaryHasAStuckAndAKilledRank(@TempDir Path reports) throws Exception {
     String secret = "5ecret-of-this-test";
     Ranks ranks = Ranks.prepare();
     for (int rank = 0; rank < 3; rank++) {
@@ -164,9 +165,14 @@ class JobEndIT {
               "-Dgradientsync.tcp.secret=" + secret,
               "-Dgradientsync.tcp.secrets=" + secret, // a wrong name is warned of
               "-Dorg.slf4j.simpleLogger.defaultLogLevel=debug");
-      ranks.start(variables, options, Programs.class, "late");
+      ranks.start(variables, options, Programs.class, "stick-and-kill");
     }
-    for (Ranks.Result rank : ranks.await()) {
+    List<Ranks.Result> job = ranks.await();
+    String name = "rank %d \\(host=[^,]+, process=\\d+\\)";
+    requireMatch(
+        job.get(0),
+        "timed out: " + name.formatted(1) + " and " + name.formatted(2) + " did not join in time");
+    for (Ranks.Result rank : job) {
       requireText(rank.output(), "(secret)");
       assertFalse(rank.output().contains(secret), rank.output());
     }
@@ -177,7 +183,19 @@ class JobEndIT {
     assertTrue(files.size() > 3, files::toString);
     for (Path file : files) {
       String report = Files.readString(file);
-      if (file.getFileName().toString().startsWith("rank-")) {
+      if (file.endsWith("summary.txt")) {
+        String stuck = " is in no call since .*Programs.loseTwo.*\n";
+        assertTrue(
+            Pattern.matches(
+                name.formatted(0)
+                    + " timed out: waits for rank 1 since .*\n"
+                    + name.formatted(1)
+                    + stuck
+                    + name.formatted(2)
+                    + " has died\\s*",
+                report),
+            report);
+      } else if (!report.contains(" has died")) {
         requireText(report, "gradientsync.tcp.secret=(secret)");
       }
       assertFalse(report.contains(secret), report);

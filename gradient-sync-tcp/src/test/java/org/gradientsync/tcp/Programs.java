@@ -29,12 +29,7 @@ final class Programs {
               () -> {
                 throw new IllegalStateException("the data ran out");
               });
-      case "kill" ->
-          loseOne(
-              () -> {
-                long self = ProcessHandle.current().pid();
-                new ProcessBuilder("kill", "-KILL", "" + self).start().waitFor();
-              });
+      case "kill" -> loseOne(Programs::kill);
       case "signal" ->
           loseOne(
               () -> {
@@ -44,6 +39,7 @@ final class Programs {
       case "exit" -> loseOne(() -> System.exit(3));
       case "return" -> loseOne(() -> {});
       case "late" -> late();
+      case "stick-and-kill" -> loseTwo();
       case "unavailable" -> unavailable();
       case "exhausted" -> exhausted();
       case "by-settings" -> bySettings();
@@ -135,6 +131,24 @@ final class Programs {
       }
       sync.barrier();
     }
+  }
+
+  /** The same, while another rank dies. */
+  private static void loseTwo() throws Exception {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(4)).create()) {
+      sync.barrier();
+      if (sync.rank() == 1) {
+        Thread.sleep(600_000); // the others end it
+      } else if (sync.rank() == 2) {
+        kill();
+      }
+      sync.barrier();
+    }
+  }
+
+  private static void kill() throws IOException, InterruptedException {
+    long self = ProcessHandle.current().pid();
+    new ProcessBuilder("kill", "-KILL", "" + self).start().waitFor();
   }
 
   private static void unavailable() {
