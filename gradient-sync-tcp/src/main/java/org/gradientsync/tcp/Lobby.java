@@ -216,7 +216,8 @@ final class Lobby implements Listener.Doorkeeper {
     return count;
   }
 
-  private void forgetInvited() {
+  /** Lets those that were invited, and have not come, register again. */
+  synchronized void forgetInvited() {
     invited.forEach(Listener::close);
     invited.clear();
   }

@@ -81,6 +81,10 @@ final class TcpTransport implements Transport {
   @Override
   public void goOnWithout(List<Integer> lost) {
     job.goOnWithout(lost);
+    if (!lost.isEmpty() && next == null) { // perhaps before all knew of an invitation
+      job.lobby().forgetInvited();
+      closePrepared();
+    }
     if (process != null) {
       lost.forEach(process::leaveBehind);
     }
@@ -115,8 +119,15 @@ final class TcpTransport implements Transport {
   public TcpTransport join(byte[] invitation, int rank) {
     Coordinates place = job.own().in(Invitation.decode(invitation), rank);
     BooleanSupplier hasLost = () -> job.hasLost() || rank == 0 && job.lobby().hasInvitedEnded();
-    TcpJob joined = JobStart.next(place, job.lobby(), prepared, hasLost).join();
-    prepared = null; // it is the new job's
+    ServerSocketChannel server = prepared;
+    prepared = null; // it is the new job's, which also says why it does not begin
+    TcpJob joined;
+    try {
+      joined = JobStart.next(place, job.lobby(), server, hasLost).join();
+    } catch (RuntimeException e) {
+      job.lobby().forgetInvited();
+      throw e;
+    }
     next = new TcpTransport(joined);
     next.previous = this;
     return next;

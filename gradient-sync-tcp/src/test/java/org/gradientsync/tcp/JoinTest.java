@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
@@ -122,8 +123,25 @@ class JoinTest {
       ranks.get(1).close();
       String text = first.get(1, TimeUnit.MINUTES);
       assertTrue(text.startsWith("a rank was lost: "), text);
-      assertTrue(newcomer.isOpen());
+      requireWithdrawn(newcomer);
     }
+  }
+
+  /** Before all ranks know of the invitation. */
+  @Test
+  void aRankThatIsLostBefore() throws Exception {
+    try (SocketChannel newcomer = newcomer()) {
+      invite();
+      ranks.get(0).goOnWithout(List.of(1, 2));
+      requireWithdrawn(newcomer);
+    }
+  }
+
+  /** The process reads its invitation, and then the end of the connection. */
+  private static void requireWithdrawn(SocketChannel newcomer) throws IOException {
+    newcomer.socket().setSoTimeout(60_000);
+    byte[] all = newcomer.socket().getInputStream().readAllBytes();
+    assertEquals(Registration.REPLY + Invitation.BYTES, all.length);
   }
 
   @Test
