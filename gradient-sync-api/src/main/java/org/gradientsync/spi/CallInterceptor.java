@@ -15,8 +15,8 @@ public interface CallInterceptor {
    * bucket, and before each collective of the sync's communicator and of those split from it. Runs
    * on the thread that makes the call, after all earlier calls have ended, and with no lock held.
    *
-   * @param call the program's call; of several broadcasts the first; a {@link HostCall} of a
-   *     communicator, or if it reduces a call on copies in host memory
+   * @param call the program's call; of several broadcasts the first. A communicator's call is a
+   *     {@link HostCall}; its reductions are calls on copies in host memory
    * @param ranks the number of ranks of the sync or the communicator
    * @return the call to make: this one, another one on the same device, or null to skip it
    */

@@ -6,7 +6,7 @@ import org.gradientsync.ReduceOp;
 
 /**
  * What one rank asks for in one call: what is to happen, with which input and output, with which
- * reduction, and with which root or peer. A {@link HostCall} is the same on Java buffers.
+ * reduction, and with which root or peer. A {@link HostCall} has Java buffers instead.
  *
  * <p>Input and output consist of blocks of the same type and count: one block, or one for each rank
  * in rank order. All-reduces and broadcasts are in place: their input is their output. A send has
@@ -167,7 +167,18 @@ public class CollectiveCall {
    * @param root the root, or the other rank of a message, or {@link RankGroup#NO_RANK}
    */
   public CollectiveCall(Kind kind, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int root) {
-    set(kind, in, out, op, root);
+    assign(kind, in, out, op, root);
+  }
+
+  private void assign(
+      Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
+    kind = newKind;
+    in = newIn;
+    out = newOut;
+    op = newOp;
+    root = newRoot;
+    inCounts = null;
+    outCounts = null;
   }
 
   /**
@@ -180,15 +191,9 @@ public class CollectiveCall {
    * @param newRoot the root, or the other rank of a message, or {@link RankGroup#NO_RANK}
    * @return this call
    */
-  public final CollectiveCall set(
+  public CollectiveCall set(
       Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
-    kind = newKind;
-    in = newIn;
-    out = newOut;
-    op = newOp;
-    root = newRoot;
-    inCounts = null;
-    outCounts = null;
+    assign(newKind, newIn, newOut, newOp, newRoot);
     return this;
   }
 
@@ -199,7 +204,7 @@ public class CollectiveCall {
    * @param newOutCounts the count of each block of the output, or null if the output is one block
    * @return this call, which keeps the arrays; {@link #copy} copies them
    */
-  public final CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
+  public CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
     inCounts = newInCounts;
     outCounts = newOutCounts;
     return this;
@@ -210,7 +215,7 @@ public class CollectiveCall {
    *
    * @return a new call, equal to this one
    */
-  public final CollectiveCall copy() {
+  public CollectiveCall copy() {
     return new CollectiveCall(kind, in, out, op, root)
         .counts(
             inCounts == null ? null : inCounts.clone(),

@@ -1,12 +1,14 @@
 package org.gradientsync.spi;
 
 import java.nio.Buffer;
+import org.gradientsync.DeviceBuffer;
+import org.gradientsync.ReduceOp;
 
 /**
- * A call of a communicator that only moves elements, or none: its input and output are Java
- * buffers, whose remaining elements count. It has no device buffers and no operation, and no {@link
- * Reducer} gets it. The communicator copies what it reduces to device buffers, for a {@link
- * CollectiveCall}.
+ * A call of a communicator that moves elements without reducing them, or a barrier. Its input and
+ * output are Java buffers, whose remaining elements count. It does not change, has no device
+ * buffers and no operation, and no {@link Reducer} gets it. A communicator copies what it reduces
+ * to buffers in host memory, for a {@link CollectiveCall}.
  */
 public final class HostCall extends CollectiveCall {
   /** The tag of a call that is no message. */
@@ -19,13 +21,17 @@ public final class HostCall extends CollectiveCall {
   /**
    * Creates a call that is no message.
    *
-   * @param kind what it does
+   * @param kind BROADCAST, ALL_GATHER, GATHER, SCATTER or BARRIER
    * @param in this rank's input, or null if it has none
    * @param out this rank's output, or null if it has none
    * @param root the root, or {@link RankGroup#NO_RANK}
+   * @throws IllegalArgumentException for other kinds
    */
   public HostCall(Kind kind, Buffer in, Buffer out, int root) {
     this(kind, in, out, root, NO_TAG);
+    if (kind.reduces() || kind.isMessage() || kind == Kind.ALL_TO_ALL) {
+      throw new IllegalArgumentException("no call on Java buffers: kind=" + kind);
+    }
   }
 
   private HostCall(Kind kind, Buffer in, Buffer out, int root, int tag) {
@@ -93,6 +99,32 @@ public final class HostCall extends CollectiveCall {
    */
   public int tag() {
     return tag;
+  }
+
+  /**
+   * Refuses, because this call does not change.
+   *
+   * @throws UnsupportedOperationException always
+   */
+  @Override
+  public CollectiveCall set(
+      Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
+    throw new UnsupportedOperationException("a call on Java buffers does not change: " + this);
+  }
+
+  /**
+   * Refuses, because this call does not change.
+   *
+   * @throws UnsupportedOperationException always
+   */
+  @Override
+  public CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
+    throw new UnsupportedOperationException("a call on Java buffers does not change: " + this);
+  }
+
+  @Override
+  public HostCall copy() {
+    return this;
   }
 
   @Override

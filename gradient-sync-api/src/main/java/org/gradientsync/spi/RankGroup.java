@@ -16,8 +16,8 @@ import org.gradientsync.RankLostException;
  *
  * <p>A call begins with a rendezvous, in which the ranks compare their calls. So the ranks detect
  * different calls before any buffer is touched, and know the number of a missing rank. A reducer
- * whose device compares the calls may {@link #run} one with an empty body before it enqueues the
- * first for a buffer, and then records its calls in {@link #deviceCalls}.
+ * whose device compares the calls lets the ranks meet once for a buffer, by {@link #run} with an
+ * empty body. Its later calls it records in {@link #deviceCalls}.
  */
 public interface RankGroup extends AutoCloseable {
   /** The value that stands for no rank. */
@@ -131,8 +131,8 @@ public interface RankGroup extends AutoCloseable {
    *
    * @param messages sends and receives; those of two ranks in one direction match in their order
    * @param body moves the messages of one round at the same time; create it once
-   * @throws MismatchedCallException on both ranks of a message whose type or count differ, after
-   *     all other messages were exchanged
+   * @throws MismatchedCallException on both ranks of a message whose type, count or tag differs,
+   *     after all other messages were exchanged
    * @throws RankLostException if a rank does not join, or the body throws
    */
   void exchange(List<CollectiveCall> messages, Consumer<List<CollectiveCall>> body);
@@ -195,7 +195,8 @@ public interface RankGroup extends AutoCloseable {
    * its body throws.
    *
    * @param cause what the call has thrown
-   * @return the exception to throw: the cause itself if it has broken the group
+   * @return the exception to throw: the cause itself if it has broken the group, or is a {@link
+   *     RankLostException} of a broken one
    */
   RuntimeException failed(Throwable cause);
 

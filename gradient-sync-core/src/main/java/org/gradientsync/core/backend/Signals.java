@@ -34,7 +34,9 @@ public final class Signals {
               return null;
             });
     Object before = restore(name, proxy);
-    originals.putIfAbsent(name, before);
+    if (!Proxy.isProxyClass(before.getClass())) { // not a handler of this class
+      originals.put(name, before);
+    }
     return before;
   }
 

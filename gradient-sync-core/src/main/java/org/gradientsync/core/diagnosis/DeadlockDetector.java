@@ -24,9 +24,10 @@ import org.slf4j.LoggerFactory;
  * <p>A rank that has waited long for another rank to reach a call sends it a probe. A rank that
  * receives a probe, waits itself, and has not reached that call, adds its own wait and forwards the
  * probe. It cannot reach the call while it waits, and its wait ends only when the next rank
- * arrives. So if a probe returns to one of its waits, it has found a cycle of which all waits still
- * hold. (K. M. Chandy, J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on
- * Computer Systems 1(2), 1983; with one rank waited for at a time.)
+ * arrives; a send that the transport buffers ends at once, so it is not waited for. So if a probe
+ * returns to one of its waits, it has found a cycle of which all waits still hold. (K. M. Chandy,
+ * J. Misra, L. M. Haas: Distributed Deadlock Detection. ACM Transactions on Computer Systems 1(2),
+ * 1983; with one rank waited for at a time.)
  *
  * <p>A probe of a rank outside the cycle does not return to its first wait. So after as many steps
  * as there are ranks it forgets its waits, and begins again at a rank that is in the cycle. Of

@@ -42,7 +42,9 @@ public final class LongWait {
   }
 
   /**
-   * Begins a wait in the call with a number: of the collective, or the {@link Arrivals#reached}.
+   * Begins a wait.
+   *
+   * @param newNumber of the collective, or the {@link Arrivals#reached} stage of messages
    */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {

@@ -126,8 +126,7 @@ final class Watchers {
     } else if (finished) { // it may have waited for one that has failed, or left in the middle
       gone = departures.otherGone(true, hasNotFinished);
     } else {
-      boolean meets = phase == WaitPhase.RENDEZVOUS && !group.arrivals().isPair();
-      gone = departures.otherGone(meets, missing);
+      gone = departures.otherGone(phase == WaitPhase.RENDEZVOUS, missing);
     }
     goneSince = gone == before ? goneSince : waited;
     long grace = left && !finished ? GRACE_NANOS : otherGraceNanos;

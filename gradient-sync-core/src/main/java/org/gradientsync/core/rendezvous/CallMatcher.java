@@ -10,8 +10,8 @@ import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Message;
 
 /**
- * Brings the ranks of a group together for their calls, and compares what they ask for: all ranks
- * for a collective, two for an exchange. The caller holds the group's lock.
+ * Brings all ranks of a group together for a collective, and compares what they ask for. The caller
+ * holds the group's lock.
  */
 public final class CallMatcher {
   private final MatchingGroup matching;

@@ -3,7 +3,9 @@ package org.gradientsync.core.rendezvous;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
-/** A group as its matchers see it: they wait for its ranks, and break it if these do not match. */
+/**
+ * A group as its matchers see it: they wait for its ranks, and break it if calls differ too late.
+ */
 public interface MatchingGroup extends RankGroup {
   GroupParts parts();
 

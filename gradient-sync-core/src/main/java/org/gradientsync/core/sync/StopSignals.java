@@ -38,33 +38,33 @@ final class StopSignals {
    * @throws UnavailableException if this JVM cannot handle signals
    */
   static synchronized void add(Runnable stop) {
-    if (before.isEmpty()) {
-      for (String name : NAMES) {
-        try {
-          before.put(name, Signals.handle(name, () -> received(name)));
-        } catch (ReflectiveOperationException e) {
-          restore();
-          Throwable cause = e.getCause() == null ? e : e.getCause();
-          throw new UnavailableException(
-              "cannot stop on a signal: signal=SIG"
-                  + name
-                  + ": "
-                  + cause.getMessage()
-                  + "; start java without -Xrs, or build without stopOnSignal",
-              e);
-        }
-      }
-    }
+    handle();
     first = null;
     stops.add(stop);
   }
 
   /** Calls a method in place of an earlier one. After the first signal the next one still ends. */
   static synchronized void replace(Runnable earlier, Runnable stop) {
-    if (stops.remove(earlier)) {
-      stops.add(stop);
-    } else {
-      add(stop);
+    handle();
+    stops.remove(earlier);
+    stops.add(stop);
+  }
+
+  private static void handle() {
+    for (String name : before.isEmpty() ? NAMES : List.<String>of()) {
+      try {
+        before.put(name, Signals.handle(name, () -> received(name)));
+      } catch (ReflectiveOperationException e) {
+        restore();
+        Throwable cause = e.getCause() == null ? e : e.getCause();
+        throw new UnavailableException(
+            "cannot stop on a signal: signal=SIG"
+                + name
+                + ": "
+                + cause.getMessage()
+                + "; start java without -Xrs, or build without stopOnSignal",
+            e);
+      }
     }
   }
 
@@ -80,37 +80,47 @@ final class StopSignals {
     return first != null;
   }
 
-  private static synchronized void received(String name) {
-    long now = System.nanoTime();
-    if (first == null) {
+  private static void received(String name) {
+    synchronized (StopSignals.class) {
+      if (first != null) {
+        if (!name.equals(first) || System.nanoTime() - firstNanos > SAME_NANOS) {
+          end(name);
+        }
+        return;
+      }
       first = name;
-      firstNanos = now;
-      log.info(
-          "SIG{}: the ranks stop after a step, or this one leaves an elastic training; the next"
-              + " signal ends this process at once",
-          name);
+      firstNanos = System.nanoTime();
       stops.forEach(Runnable::run);
-    } else if (!name.equals(first) || now - firstNanos > SAME_NANOS) {
-      end(name);
     }
+    log.info(
+        "SIG{}: the ranks stop after a step, or this one leaves an elastic training; the next"
+            + " signal ends this process at once",
+        name);
   }
 
   private static void end(String name) {
-    int code = exitCode(name);
     try {
+      if (stops.isEmpty() && !isShuttingDown()) { // the program does something else
+        restore();
+        Signals.raise(name);
+        return;
+      }
       SharedFiles.deleteAll();
-      log.warn("SIG{} after SIG{}: this process ends", name, first);
-    } finally {
-      Runtime.getRuntime().halt(code);
+      Runtime.getRuntime().halt(128 + Signals.number(name)); // as shells count
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("no such signal: SIG" + name, e);
     }
   }
 
-  /** As shells count. */
-  private static int exitCode(String name) {
+  /** Whether this process is ending. A rank then waits for the others, without a sync. */
+  private static boolean isShuttingDown() {
+    Thread hook = new Thread();
     try {
-      return 128 + Signals.number(name);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("no such signal: SIG" + name, e);
+      Runtime.getRuntime().addShutdownHook(hook);
+      Runtime.getRuntime().removeShutdownHook(hook);
+      return false;
+    } catch (IllegalStateException e) {
+      return true;
     }
   }
 

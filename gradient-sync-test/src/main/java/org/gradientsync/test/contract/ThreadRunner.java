@@ -6,6 +6,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
@@ -14,6 +15,8 @@ import org.gradientsync.local.LocalRanks.RankTask;
 
 /** Runs ranks as threads of this JVM that a backend joins, each with a builder of its own. */
 public abstract class ThreadRunner implements RankRunner {
+  private static final long MOST_SECONDS = 30;
+
   private final int[] sizes;
 
   /**
@@ -73,7 +76,17 @@ public abstract class ThreadRunner implements RankRunner {
       Thread.currentThread().interrupt();
       throw new GradientSyncException("interrupted while ranks ran: ranks=" + ranks, e);
     } finally {
-      threads.shutdownNow();
+      end(threads);
+    }
+  }
+
+  /** Interrupts the ranks that are left after a failure, and waits until they have ended. */
+  private static void end(ExecutorService threads) {
+    threads.shutdownNow();
+    try {
+      threads.awaitTermination(MOST_SECONDS, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 }

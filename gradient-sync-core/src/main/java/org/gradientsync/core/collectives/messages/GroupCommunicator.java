@@ -29,8 +29,8 @@ public final class GroupCommunicator implements Communicator {
   private static final HostCall BARRIER = new HostCall(Kind.BARRIER, null, null, RankGroup.NO_RANK);
 
   private final ProcessGroup group;
-  private final HostTransfers transfers;
   private final Consumer<CollectiveCall> transfer;
+  private final Consumer<List<CollectiveCall>> exchange;
   private final HostDevice host;
   private final MessageReducer reducer;
   private final int localRank;
@@ -45,8 +45,9 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
-    transfers = new HostTransfers(group);
+    HostTransfers transfers = new HostTransfers(group);
     transfer = transfers::move;
+    exchange = transfers::move;
     host = new HostDevice();
     reducer = new MessageReducer("communicator", group, host);
     int[] nodes = new int[group.size()];
@@ -63,8 +64,8 @@ public final class GroupCommunicator implements Communicator {
 
   private GroupCommunicator(GroupCommunicator own, CallInterceptor interceptor) {
     group = own.group;
-    transfers = own.transfers;
     transfer = own.transfer;
+    exchange = own.exchange;
     host = own.host;
     reducer = own.reducer;
     localRank = own.localRank;
@@ -203,8 +204,8 @@ public final class GroupCommunicator implements Communicator {
   @Override
   public void broadcast(Buffer data, int root) {
     requireWritable(data, "data");
-    beforeCall.run();
     group.ranks().require(root, "root");
+    beforeCall.run();
     make(shown(), new HostCall(Kind.BROADCAST, data, data, root));
   }
 
@@ -304,7 +305,7 @@ public final class GroupCommunicator implements Communicator {
   }
 
   private void exchange(List<CollectiveCall> messages) {
-    group.exchange(shown(), messages, transfers::move);
+    group.exchange(shown(), messages, exchange);
   }
 
   private static void requireTag(int tag) {

@@ -14,11 +14,11 @@
  * org.gradientsync.core.collectives.messages.NodeSums} sums of them that do so in any order; {@link
  * org.gradientsync.core.collectives.messages.CarriedTransfer} does other small collectives, by the
  * {@link org.gradientsync.core.collectives.messages.BlockReads} that processes of one node use,
- * too. {@link org.gradientsync.core.collectives.messages.PairedMessages} are the parts of an
- * all-reduce that two ranks exchange.
+ * too.
  *
  * <p>{@link org.gradientsync.core.collectives.messages.GroupCommunicator} is the communicator of
- * every backend: the same plans and exchanges on small amounts of host memory.
+ * every backend. It reduces by the same plans; {@link
+ * org.gradientsync.core.collectives.messages.HostTransfers} move Java buffers.
  *
  * <p>{@link org.gradientsync.core.collectives.messages.RendezvousChoice} decides how ranks compare
  * their calls whose reducer does not say it: in shared memory, by one rank of each node, or by

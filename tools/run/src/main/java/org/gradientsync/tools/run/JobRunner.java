@@ -69,19 +69,28 @@ final class JobRunner {
    * within a second: {@code timeout} sends it to its child and to its process group.
    */
   void terminate() {
-    if (terminated) {
-      return;
+    synchronized (ended) {
+      if (terminated) {
+        return;
+      }
+      terminated = true;
     }
-    terminated = true;
     ended.countDown();
-    if (launch != null) {
-      launch.terminate();
-    }
     try {
+      if (launch != null) {
+        launch.terminate();
+      }
       TimeUnit.SECONDS.sleep(SIGNALS_APART_SECONDS);
-      Signals.restore(TERM, first);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    } finally {
+      restoreHandler();
+    }
+  }
+
+  private void restoreHandler() {
+    try {
+      Signals.restore(TERM, first);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
     }
