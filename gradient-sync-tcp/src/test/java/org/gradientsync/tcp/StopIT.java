@@ -28,6 +28,14 @@ class StopIT {
         job::toString);
   }
 
+  /** The program lives on, and SIGTERM ends it as any other. */
+  @Test
+  void withoutASyncASignalDoesWhatItDidBefore() throws Exception {
+    Ranks.Result rank = Ranks.run(1, NONE, StopProgram.class, "after", "USR1").get(0);
+    assertEquals(143, rank.exitCode(), rank.output());
+    rank.expect("ended well").expect("its hook has run");
+  }
+
   /** As without stopOnSignal, also ranks that make no call. */
   @Test
   void anAbortEndsAllRanks() throws Exception {

@@ -18,7 +18,8 @@ import org.gradientsync.core.sync.Admission;
  *
  * <p>Arguments: {@code at-once}, after which all ranks stop and end well, or {@code apart}, after
  * which rank 1 ends while the others do something else; the signal. Or {@code abort}: rank 1 fails
- * while the others do something else.
+ * while the others do something else. Or {@code after}: when its only rank has stopped, SIGTERM
+ * ends it.
  */
 final class StopProgram {
   private static final int SIGNAL_AT = 3; // steps
@@ -34,9 +35,14 @@ final class StopProgram {
         GradientBuckets buckets =
             GradientBuckets.builder(sync, List.of(new Parameter("w", DataType.FLOAT32, 10)))
                 .build()) {
-      long other = processOf(sync, 1);
+      long other = processOf(sync, Math.min(1, sync.size() - 1));
       for (int step = 0; !buckets.stopRequested(); step++) {
-        if (step == SIGNAL_AT && args[0].equals("abort")) {
+        if (step == SIGNAL_AT && args[0].equals("after")) {
+          Signals.raise(args[1]);
+          while (!((Admission) sync).isStopRequested()) {
+            Thread.sleep(1);
+          }
+        } else if (step == SIGNAL_AT && args[0].equals("abort")) {
           if (sync.rank() == 1) {
             throw new IllegalStateException("on purpose");
           }
@@ -62,6 +68,12 @@ final class StopProgram {
       }
     }
     System.out.println("ended well");
+    if (args[0].equals("after")) {
+      Runtime.getRuntime()
+          .addShutdownHook(new Thread(() -> System.out.println("its hook has run")));
+      Signals.raise("TERM");
+      Thread.sleep(60_000);
+    }
   }
 
   private static long processOf(GradientSync sync, int rank) {
