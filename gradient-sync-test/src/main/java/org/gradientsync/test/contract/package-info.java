@@ -1,10 +1,10 @@
 /**
  * What every backend must do, as tests. A backend extends the classes and gives a {@link
- * org.gradientsync.test.contract.RankRunner} that starts its ranks; {@link
- * org.gradientsync.test.contract.LocalRunner} is the one for threads, {@link
- * org.gradientsync.test.contract.ThreadRunner} that for threads which another backend joins, {@link
- * org.gradientsync.test.contract.ProcessRunner} that for processes, in which {@link
- * org.gradientsync.test.contract.RankTests} runs the classes.
+ * org.gradientsync.test.contract.RankRunner} that starts its ranks: {@link
+ * org.gradientsync.test.contract.LocalRunner} threads, {@link
+ * org.gradientsync.test.contract.ThreadRunner} threads which a backend joins, {@link
+ * org.gradientsync.test.contract.ProcessRunner} processes ({@link
+ * org.gradientsync.test.contract.RankTests}).
  *
  * <p>{@link org.gradientsync.test.contract.ReducerContract} tests a reducer, above all its bits,
  * and {@link org.gradientsync.test.contract.AveragesContract} averages of arrays. {@link
@@ -19,8 +19,7 @@
  * <p>{@link org.gradientsync.test.contract.BucketsContract}, {@link
  * org.gradientsync.test.contract.ShardedContract} and {@link
  * org.gradientsync.test.contract.HookContract} test buckets on a backend. {@link
- * org.gradientsync.test.contract.SoakContract} makes random calls for some time, with a {@link
- * org.gradientsync.test.contract.Soak} on each rank, which chooses among those of {@link
+ * org.gradientsync.test.contract.SoakContract} makes random calls for some time, those of {@link
  * org.gradientsync.test.contract.SoakCollectives}, {@link
  * org.gradientsync.test.contract.SoakCommunicator} and {@link
  * org.gradientsync.test.contract.SoakBuckets}.
