@@ -85,6 +85,7 @@ public final class RankProgram {
     String secret = System.getenv().getOrDefault("GRADIENTSYNC_SECRET", "");
     System.out.println("has a secret of " + secret.length() + " characters");
     System.err.println("complains: " + String.join(" ", args));
+    sync.barrier(); // so that no launcher ends a rank before it has printed
     if (args[0].equals("mislead")) {
       System.err.println("srun: error: node1: task 1: Exited with exit code 9");
       System.out.println("APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)");
