@@ -1,14 +1,11 @@
 package org.gradientsync.core.collectives.shared;
 
 import java.util.function.Consumer;
-import org.gradientsync.DeviceBuffer;
 import org.gradientsync.RankLostException;
-import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.collectives.messages.BlockReads;
 import org.gradientsync.core.collectives.messages.CarriedTransfer;
 import org.gradientsync.core.collectives.messages.MessageReducer;
-import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
@@ -23,16 +20,15 @@ import org.gradientsync.spi.Resources;
 /**
  * The reducer for processes of one node, which read each other's buffers in place.
  *
- * <p>Each rank owns a shard. After the rendezvous it reduces its shard in rank order, directly from
- * all ranks' memory into its own. Then it copies the other shards from their owners, and returns
- * when no rank reads its memory any more. Buffers are reduced in place, without a staging copy.
+ * <p>After the rendezvous it runs a {@link SharedPlan}: a {@link SharedAllReduce}, or {@link
+ * SharedReads} for a collective with an input and an output. It returns when no rank reads its
+ * memory any more.
  *
  * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
  * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
  * system was full), all ranks reduce it by messages.
  *
- * <p>Collectives with an input and an output read the other ranks' inputs in the same way. Small
- * inputs, and small buffers to all-reduce, travel with the calls.
+ * <p>Small inputs, and small buffers to all-reduce, travel with the calls.
  */
 public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer> {
   /**
@@ -47,43 +43,11 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
   private final NodeMates mates;
-  private final PlanCache<InPlace> plans;
-  private final PlanCache<Transfer> transfers;
+  private final PlanCache<SharedPlan> plans;
   private final PlanCache<CarriedTransfer> carried;
   private final NodeBuffers buffers;
   private final Consumer<CollectiveCall> read = this::read;
   private final Consumer<CollectiveCall> runCarried = this::runCarried;
-
-  /** The views for reducing one buffer, valid while the ranks' buffers stay in place. */
-  private static final class InPlace implements AutoCloseable {
-    private final NodeBuffers.Mapped whole;
-    private final DeviceBuffer[] contributions;
-    private final Shards shards;
-
-    InPlace(NodeBuffers.Mapped whole, Shards shards, int rank) {
-      this.whole = whole;
-      this.shards = shards;
-      contributions = new DeviceBuffer[shards.ranks()];
-      if (shards.length(rank, 0) > 0) {
-        for (int peer = 0; peer < contributions.length; peer++) {
-          contributions[peer] = whole.of(peer).slice(shards.first(rank, 0), shards.length(rank, 0));
-        }
-      }
-    }
-
-    @Override
-    public void close() {
-      whole.close();
-    }
-  }
-
-  /** What to read from the ranks' inputs, valid while those stay in place. */
-  private record Transfer(NodeBuffers.Mapped inputs, BlockReads plan) implements AutoCloseable {
-    @Override
-    public void close() {
-      inputs.close();
-    }
-  }
 
   public SharedMemoryReducer(
       String name,
@@ -97,7 +61,6 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     this.device = device;
     this.mates = new NodeMates(group, group.ranks().all(), rendezvous, node);
     this.plans = new PlanCache<>(group);
-    this.transfers = new PlanCache<>(group);
     this.carried = new PlanCache<>(group);
     this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
   }
@@ -146,11 +109,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
       return;
     }
     try {
-      if (call.kind() == Kind.ALL_REDUCE) {
-        reduce(plan(call), call.op());
-      } else {
-        transfer(call).plan().run(call.op());
-      }
+      plan(call).run(call.op());
       mates.finishReading();
     } catch (RankLostException e) {
       throw e;
@@ -168,47 +127,18 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     return any;
   }
 
-  private Transfer transfer(CollectiveCall call) {
-    Transfer transfer = transfers.get(call);
-    if (transfer == null || !transfer.inputs().isValid()) {
-      transfers.forget(call);
+  private SharedPlan plan(CollectiveCall call) {
+    SharedPlan plan = plans.get(call);
+    if (plan == null || !plan.inputs().isValid()) {
+      plans.forget(call);
       int size = group.size();
       long count = call.blockCount(size) * call.kind().inputBlocks(size);
       NodeBuffers.Mapped inputs =
           buffers.map((HostBuffer) call.in(), call.buffer().type(), count, size);
-      transfer = new Transfer(inputs, new BlockReads(device, inputs.all(), call, group.rank()));
-      transfers.put(call, transfer);
-    }
-    return transfer;
-  }
-
-  private void reduce(InPlace plan, ReduceOp op) {
-    int rank = group.rank();
-    int size = group.size();
-    DeviceBuffer[] contributions = plan.contributions;
-    if (contributions[rank] != null) {
-      device.reduce(contributions, contributions[rank], op);
-    }
-    rendezvous.set(SharedMemoryRendezvous.REDUCED);
-    for (int step = 1; step < size; step++) {
-      int owner = (rank + step) % size; // each starts with a different owner, to spread the load
-      group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
-      plan.whole
-          .of(rank)
-          .copyRange(
-              plan.shards.first(owner, 0), plan.whole.of(owner), plan.shards.length(owner, 0));
-    }
-  }
-
-  private InPlace plan(CollectiveCall call) {
-    InPlace plan = plans.get(call);
-    if (plan == null || !plan.whole.isValid()) {
-      plans.forget(call);
-      HostBuffer own = (HostBuffer) call.in();
-      Shards shards = new Shards(own.count(), group.size(), Shards.WHOLE);
       plan =
-          new InPlace(
-              buffers.map(own, own.type(), own.count(), group.size()), shards, group.rank());
+          call.kind() == Kind.ALL_REDUCE
+              ? new SharedAllReduce(group, rendezvous, device, inputs)
+              : new SharedReads(inputs, new BlockReads(device, inputs.all(), call, group.rank()));
       plans.put(call, plan);
     }
     return plan;
@@ -217,7 +147,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, transfers, carried, other);
+      Resources.closeAll(plans, carried, other);
     }
   }
 }
