@@ -106,6 +106,13 @@ class ElasticIT {
     }
   }
 
+  private void awaitStepAlone(Process process) throws Exception {
+    Path steps = folder.resolve("step-" + process.pid());
+    while (process.isAlive() && !Files.readString(steps).contains(" 1 ")) {
+      Thread.sleep(5);
+    }
+  }
+
   private String logs() {
     StringBuilder text = new StringBuilder();
     for (int i = 0; i < started; i++) {
@@ -251,10 +258,11 @@ class ElasticIT {
   void aRankThatJoinsGetsTheState() throws Exception {
     size = 2;
     pauseMillis = 100; // the other does not end before this one has started
-    start(0, false);
+    Process other = start(0, false);
     Process killed = start(1, false);
     awaitTraining(2);
     killed.destroyForcibly().waitFor();
+    awaitStepAlone(other);
     // The limit of the wait for an answer, less than that for a step's end.
     Process again = start(1, true, "-Dgradientsync.elastic.wait=PT0.05S");
     Map<Long, Integer> sizes = finish();
