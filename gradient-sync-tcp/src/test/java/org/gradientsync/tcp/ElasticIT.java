@@ -108,7 +108,9 @@ class ElasticIT {
 
   private void awaitStepAlone(Process process) throws Exception {
     Path steps = folder.resolve("step-" + process.pid());
-    while (process.isAlive() && !Files.readString(steps).contains(" 1 ")) {
+    long start = System.nanoTime();
+    while (!Files.readString(steps).contains(" 1 ")) {
+      assertTrue(System.nanoTime() - start < TimeUnit.MINUTES.toNanos(2), this::logs);
       Thread.sleep(5);
     }
   }

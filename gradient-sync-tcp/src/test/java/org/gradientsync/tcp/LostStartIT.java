@@ -51,15 +51,19 @@ class LostStartIT {
     }
   }
 
-  /** Starts a rank, and returns why it fails. */
   private Future<String> rank(int rank, int size) {
+    return rank(rank, size, 3);
+  }
+
+  /** Starts a rank with a time-out, and returns why it fails. */
+  private Future<String> rank(int rank, int size, int seconds) {
     return threads.submit(
         () ->
             assertThrows(
                     RankLostException.class,
                     () ->
                         ThreadRanks.builder(port, rank, size)
-                            .timeout(Duration.ofSeconds(3))
+                            .timeout(Duration.ofSeconds(seconds))
                             .set("reports", "off")
                             .create()
                             .close())
@@ -138,7 +142,7 @@ class LostStartIT {
   void aRankThatIsKilledBeforeTheOthersHaveCome() throws Exception {
     Future<String> first = rank(0, 3);
     register(1, 3).close();
-    Future<String> other = rank(2, 3);
+    Future<String> other = rank(2, 3, 30); // rank 0 gives up first
     String missing = "not all ranks have come to 127.0.0.1:" + port + ": missing=rank 1, rank=0, ";
     requireMatch(text(first), "timed out: " + missing + ".*");
     requireMatch(

@@ -93,7 +93,7 @@ class TooFewRanksTest {
     }
 
     private void awaitNewcomer() {
-      while (((Admission) sync).newcomers() == 0) {
+      while (((Admission) sync).newcomers() == 0 && !Thread.currentThread().isInterrupted()) {
         Thread.yield();
       }
     }

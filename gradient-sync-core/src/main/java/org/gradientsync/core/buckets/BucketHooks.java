@@ -4,6 +4,7 @@ import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
 
 /** The program's hook, and the sync for its own calls, which has all ranks. */
@@ -20,13 +21,16 @@ final class BucketHooks implements AutoCloseable {
   }
 
   /**
-   * Calls the hook.
+   * Calls the hook, whose calls have the origin of the bucket.
    *
    * @throws GradientSyncException if the hook has thrown; the other ranks then throw, too
    */
-  void average(BucketHook.FullBucket bucket) {
+  void average(BucketHook.FullBucket bucket, Origin origin) {
+    BucketSync calls = (BucketSync) own;
+    calls.setOrigin(origin);
     try {
       hook.average(bucket);
+      calls.setOrigin(Origin.SYNC);
     } catch (Exception | Error e) { // also those that other languages do not declare
       String what =
           "the hook of the buckets has thrown: bucket="
@@ -36,7 +40,7 @@ final class BucketHooks implements AutoCloseable {
               + ", error="
               + e;
       // Otherwise other ranks would wait in it for this rank.
-      GroupCommunicator communicator = ((BucketSync) own).ownCommunicator();
+      GroupCommunicator communicator = calls.ownCommunicator();
       Resources.closeAllAfter(e, () -> communicator.giveUp(what, e), own);
       if (e instanceof GradientSyncException || e instanceof Error) {
         throw e;

@@ -69,7 +69,9 @@ public final class BucketSet implements AutoCloseable {
         name(i, number, options.uneven != null);
         if (hooks != null && buckets[i].parameters.length > 0) {
           buckets[i].hooked =
-              resources.add(new HookedBucket(hooks, i, buckets[i].averaged, stream, parts(i)));
+              resources.add(
+                  new HookedBucket(
+                      hooks, i, origin(options, i), buckets[i].averaged, stream, parts(i)));
         }
       }
       for (int i = 0; i < gradients.length; i++) {

@@ -46,6 +46,9 @@ public interface BucketSync {
   /** Makes a call at once: the caller keeps the order of calls. */
   void runInTurn(CollectiveCall call, Origin origin);
 
+  /** Sets the origin of this sync's calls that follow. For one thread. */
+  void setOrigin(Origin origin);
+
   /** Makes a sync of a part of the ranks. Collective. */
   GradientSync split(int color, int key);
 

@@ -7,6 +7,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.Event;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Stream;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
@@ -15,6 +16,7 @@ import org.gradientsync.spi.Unclosed;
 final class HookedBucket implements BucketHook.FullBucket, AutoCloseable {
   private final BucketHooks hooks;
   private final int index;
+  private final Origin origin;
   private final DeviceBuffer gradients;
   private final Stream communication;
   private final List<BucketHook.Part> parts;
@@ -22,20 +24,23 @@ final class HookedBucket implements BucketHook.FullBucket, AutoCloseable {
   private final Resources resources = new Resources();
 
   /**
+   * @param origin of the bucket's average
    * @param gradients the memory as a buffer of the communication stream
    */
   HookedBucket(
       BucketHooks hooks,
       int index,
+      Origin origin,
       DeviceBuffer gradients,
       Stream communication,
       List<BucketHook.Part> parts) {
     this.hooks = hooks;
     this.index = index;
+    this.origin = origin;
     this.gradients = gradients;
     this.communication = communication;
     this.parts = parts;
-    call = () -> hooks.average(this);
+    call = () -> hooks.average(this, this.origin);
   }
 
   void average() {

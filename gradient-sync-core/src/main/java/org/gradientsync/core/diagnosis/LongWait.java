@@ -102,7 +102,7 @@ public final class LongWait {
       return "";
     }
     double seconds = (System.nanoTime() - since) / 1e9;
-    String now = CallRecord.describe(group.arrivals().call(phase, awaited));
+    String now = group.calls().current();
     return String.format(
         Locale.ROOT, "waits for rank %d since %.1f s in %s", awaited, seconds, now);
   }
@@ -121,7 +121,7 @@ public final class LongWait {
 
   Probe.Wait toSend(int rank) {
     ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    call.put(0, group.arrivals().call(phase, peer), 0, CallRecord.BYTES);
+    call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
     return new Probe.Wait(rank, awaited(), group.key(), phase, number, id, call);
   }
 }

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.rendezvous.Arrivals;
+import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
@@ -26,6 +27,7 @@ final class Wait {
 
   final Watchers watchers;
   private final Arrivals arrivals;
+  private final Calls calls;
   private final GroupState state;
   private final LongWait current;
   private final int spins;
@@ -33,6 +35,7 @@ final class Wait {
 
   Wait(GroupParts group, GroupState state, LongWait current, int ranksOnNode, Timeouts timeouts) {
     arrivals = group.arrivals();
+    calls = group.calls();
     this.state = state;
     this.current = current;
     this.timeouts = timeouts;
@@ -44,6 +47,7 @@ final class Wait {
   void await(Message message, int peer) {
     if (arrivals.isPair()) {
       boolean sends = arrivals.sendsTo(peer);
+      calls.show(arrivals.call(peer, sends));
       WaitPhase phase = sends ? WaitPhase.SEND_DATA : WaitPhase.RECEIVE_DATA;
       await(message, peer, phase, arrivals.reached(peer, sends));
     } else {

@@ -80,13 +80,9 @@ public final class Arrivals implements AutoCloseable {
     (isSend ? sent : received)[peer]++;
   }
 
-  /** The call in which this rank waits for another one. */
-  public ByteBuffer call(WaitPhase phase, int peer) {
-    return switch (phase) {
-      case SEND, SEND_DATA -> sends[peer];
-      case RECEIVE, RECEIVE_DATA -> receives[peer];
-      case RENDEZVOUS, DATA -> calls.currentBytes();
-    };
+  /** The call of the last message to a rank, or from it. */
+  public ByteBuffer call(int peer, boolean isSend) {
+    return (isSend ? sends : receives)[peer];
   }
 
   /** Whether one of the last messages goes to a rank. */

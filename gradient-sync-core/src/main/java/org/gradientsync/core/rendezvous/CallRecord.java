@@ -230,9 +230,13 @@ public final class CallRecord {
     return call.getLong(ENQUEUED);
   }
 
+  static boolean sameOrigin(ByteBuffer a, ByteBuffer b) {
+    return a.getInt(KIND) >>> KIND_BITS == b.getInt(KIND) >>> KIND_BITS;
+  }
+
   /** Whether a send and a receive match, ignoring the names of their buffers. */
   public static boolean samePair(ByteBuffer a, ByteBuffer b) {
-    return a.getInt(KIND) >>> KIND_BITS == b.getInt(KIND) >>> KIND_BITS // the origin
+    return sameOrigin(a, b)
         && a.getLong(COUNT) == b.getLong(COUNT)
         && a.getInt(ELEMENT) == b.getInt(ELEMENT)
         && a.getInt(OP) == b.getInt(OP);

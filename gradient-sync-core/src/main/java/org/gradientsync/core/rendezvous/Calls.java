@@ -32,6 +32,7 @@ public final class Calls implements DeviceCalls {
   private final ByteBuffer[] records = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
   private volatile long recorded;
+  private volatile ByteBuffer shown; // of several messages that for which this rank waits, or null
 
   // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
   // its negative number here, so that its completion is not applied to a newer one in its slot.
@@ -95,12 +96,14 @@ public final class Calls implements DeviceCalls {
     ended.lazySet(at, 0);
     began[at] = System.nanoTime();
     recorded++;
+    shown = null;
     return records[at];
   }
 
   /** Marks the last call, and the calls that it is a part of, as finished. */
   public void finished() {
     long now = System.nanoTime();
+    shown = null;
     for (int back = 0; back < held() && ended.get(last(back)) == 0; back++) {
       ended.lazySet(last(back), now);
     }
@@ -146,9 +149,15 @@ public final class Calls implements DeviceCalls {
     return recorded > 0 && ended.get(last(0)) == 0;
   }
 
+  /** Shows another record as the last call, until the end of that or the next one. */
+  public void show(ByteBuffer record) {
+    shown = record;
+  }
+
   /** The last call. There must have been one. */
   public ByteBuffer currentBytes() {
-    return records[last(0)];
+    ByteBuffer instead = shown;
+    return instead != null ? instead : records[last(0)];
   }
 
   /** The last call as users see it, or "none". */

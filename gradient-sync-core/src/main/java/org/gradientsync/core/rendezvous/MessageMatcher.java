@@ -41,6 +41,10 @@ public final class MessageMatcher implements AutoCloseable {
       return CallRecord.samePair(own, other) && CallRecord.sameName(own, other, CallRecord.INPUT);
     }
 
+    boolean isOfOneOrigin() {
+      return CallRecord.sameOrigin(own, other);
+    }
+
     @Override
     public void close() {
       Resources.closeAll(send, receive);
@@ -99,12 +103,12 @@ public final class MessageMatcher implements AutoCloseable {
       for (int i = 0; i < round.size(); i++) {
         links.add(record(origin, round.get(i)));
       }
-      exchangeCalls();
+      exchangeCalls(false);
       for (int i = 0; i < links.size(); i++) {
         arrivals.reach(links.get(i).peer, links.get(i).sends);
       }
       if (round.get(0) instanceof HostCall) {
-        exchangeCalls(); // so that none returns before the ranks have met those of all messages
+        exchangeCalls(true); // so that none returns before the ranks have met those of all messages
       }
     } catch (RuntimeException | Error e) {
       throw group.failed(e);
@@ -141,13 +145,25 @@ public final class MessageMatcher implements AutoCloseable {
     return new Link(peer, sends, own, other, send, transport.receiver(other, peer, back));
   }
 
-  private void exchangeCalls() {
+  /**
+   * Exchanges the calls of all links.
+   *
+   * @param again only of those whose other rank does so, too: its call is of the same origin
+   */
+  private void exchangeCalls(boolean again) {
     for (int i = 0; i < links.size(); i++) {
-      links.get(i).receive.start();
-      links.get(i).send.start();
+      Link link = links.get(i);
+      if (!again || link.isOfOneOrigin()) {
+        link.receive.start();
+        link.send.start();
+      }
     }
     for (int i = 0; i < links.size(); i++) {
       Link link = links.get(i);
+      if (again && !link.isOfOneOrigin()) {
+        continue;
+      }
+      calls.show(link.own);
       WaitPhase phase = link.sends ? WaitPhase.SEND : WaitPhase.RECEIVE;
       long number = arrivals.reached(link.peer, link.sends);
       group.await(link.receive, link.peer, phase, number);

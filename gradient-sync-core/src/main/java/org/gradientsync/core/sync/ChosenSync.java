@@ -139,6 +139,11 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
   }
 
   @Override
+  public void setOrigin(Origin origin) {
+    choice.group().parts().calls().setOrigin(origin);
+  }
+
+  @Override
   public void runInTurn(CollectiveCall call, Origin origin) {
     runner.runInTurn(call, origin);
   }

@@ -15,8 +15,9 @@ import org.slf4j.LoggerFactory;
  * Asks this process's syncs to stop when it gets a signal: SIGTERM, which ends a process, or
  * SIGUSR1, which launchers pass on to their ranks. The second signal ends the process without its
  * shutdown hooks, of which {@link org.gradientsync.core.launch} has one that waits for the other
- * ranks. The same signal again within a second is no second one: a scheduler may signal both a
- * launcher, which passes it on, and its ranks, and {@code timeout} sends it twice.
+ * ranks; where no sync is open any more, it does what it did before. The same signal again within a
+ * second is no second one: a scheduler may signal both a launcher, which passes it on, and its
+ * ranks, and {@code timeout} sends it twice.
  */
 final class StopSignals {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
@@ -88,6 +89,10 @@ final class StopSignals {
         }
         return;
       }
+      if (stops.isEmpty()) { // the last sync has closed meanwhile
+        end(name);
+        return;
+      }
       first = name;
       firstNanos = System.nanoTime();
       stops.forEach(Runnable::run);
@@ -105,8 +110,12 @@ final class StopSignals {
         Signals.raise(name);
         return;
       }
-      SharedFiles.deleteAll();
-      Runtime.getRuntime().halt(128 + Signals.number(name)); // as shells count
+      int code = 128 + Signals.number(name); // as shells count
+      try {
+        SharedFiles.deleteAll();
+      } finally {
+        Runtime.getRuntime().halt(code);
+      }
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("no such signal: SIG" + name, e);
     }

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
+import org.gradientsync.DeviceBuffer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.junit.jupiter.api.TestInstance;
@@ -469,6 +470,49 @@ public abstract class CommunicatorContract {
           }
           c.barrier();
         });
+  }
+
+  /** Both ranks throw, and can go on. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void aMessageOfADeviceBufferMatchesNoneOfTheCommunicator(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              Communicator c = sync.communicator();
+              if (ranks == 1) {
+                return;
+              }
+              for (int round = 0; round < 2; round++) {
+                int sender = round;
+                try (DeviceBuffer buffer = sync.allocate(DataType.INT32, 2)) {
+                  if (c.rank() == 0) {
+                    assertMismatch(
+                        () -> {
+                          if (sender == 0) {
+                            sync.send(buffer, 1);
+                          } else {
+                            sync.receive(buffer, 1);
+                          }
+                        },
+                        "rank 1: communicator.");
+                  } else if (c.rank() == 1) {
+                    IntBuffer data = IntBuffer.allocate(2);
+                    assertMismatch(
+                        () -> {
+                          if (sender == 0) {
+                            c.receive(data, 0, 0);
+                          } else {
+                            c.send(data, 0, 0);
+                          }
+                        },
+                        "rank 0: " + (sender == 0 ? "send(" : "receive("));
+                  }
+                  c.barrier();
+                }
+              }
+            });
   }
 
   @ParameterizedTest

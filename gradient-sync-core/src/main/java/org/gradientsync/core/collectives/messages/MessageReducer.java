@@ -84,7 +84,9 @@ public final class MessageReducer implements Reducer {
 
   @Override
   public void run(CollectiveCall call) {
-    run(group.parts().calls().origin(), call, true);
+    synchronized (group) {
+      run(group.parts().calls().origin(), call, true);
+    }
   }
 
   /**
