@@ -52,7 +52,7 @@ class LostStartIT {
   }
 
   private Future<String> rank(int rank, int size) {
-    return rank(rank, size, 3);
+    return rank(rank, size, 6);
   }
 
   /** Starts a rank with a time-out, and returns why it fails. */
