@@ -159,12 +159,12 @@ final class PeerLayout {
 
   /**
    * As {@link #batches}, where each owner has a block of {@code count} elements. Larger ones go in
-   * several chunks, so that owners add while more elements are on their way.
+   * chunks of two batches, so that owners add while more elements are on their way.
    */
   int batchesOfBlocks(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
-    long sixth = vectors(type, count) / (WORKERS * algorithm.batch(type) * blocks) / 6;
     int most = batches(algorithm, type, count * ranks, blocks);
-    return sixth < 2 ? most : (int) Math.min(sixth, most);
+    long all = vectors(type, count) / (WORKERS * algorithm.batch(type) * blocks);
+    return all < 6 ? most : Math.min(2, most);
   }
 
   /**

@@ -412,10 +412,12 @@ class PeerLayoutTest {
     PeerAlgorithm stream = PeerAlgorithm.STREAM;
     assertEquals(1, layout.batchesOfBlocks(stream, DataType.FLOAT32, 1, 1));
     assertEquals(5, layout.batchesOfBlocks(stream, DataType.FLOAT32, 2 << 20, 132)); // one chunk
-    assertEquals(2, layout.batchesOfBlocks(stream, DataType.FLOAT32, 8 << 20, 132));
+    assertEquals(2, layout.batchesOfBlocks(stream, DataType.FLOAT32, 4 << 20, 132));
+    assertEquals(2, layout.batchesOfBlocks(stream, DataType.FLOAT32, 1L << 31, 132));
+    PeerLayout eight = new PeerLayout(8); // whose staging has room for less from each
     assertEquals(
-        layout.batches(stream, DataType.FLOAT32, 1L << 32, 132),
-        layout.batchesOfBlocks(stream, DataType.FLOAT32, 1L << 31, 132));
+        eight.batches(stream, DataType.FLOAT32, 1L << 34, 132),
+        eight.batchesOfBlocks(stream, DataType.FLOAT32, 1L << 31, 132));
   }
 
   @Test
