@@ -33,7 +33,7 @@ abstract class PerfProgram extends RankedProgram {
   private static final Set<String> CAPTURABLE = Set.of("peer");
 
   /** Before the JIT compiler has optimized a reducer, small sizes measure the compiler. */
-  static final int FIRST_CALLS = 5_000;
+  static final int FIRST_CALLS = 20_000;
 
   private static final int FIRST_BYTES = 1024;
 
