@@ -12,9 +12,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.ranks.GroupKey;
 import org.gradientsync.core.ranks.GroupTransport;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.CallMatcher;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
-import org.gradientsync.core.rendezvous.GroupParts;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 
@@ -24,8 +22,7 @@ import org.gradientsync.spi.CollectiveCall.Kind;
  * tag range that is free there and may be free on all; if they are not the same, all release theirs
  * and go on from the highest.
  */
-record GroupSplit(
-    GroupParts group, CallMatcher matcher, Exchange exchange, Job job, Origin origin) {
+record GroupSplit(ProcessGroup group, Exchange exchange, Origin origin) {
   private static final int WORDS = 5; // of what each rank tells the others
   private static final int COLOR = 0;
   private static final int KEY = 1;
@@ -38,19 +35,19 @@ record GroupSplit(
 
   /** The messages of the subgroup that this rank joins; null if its color is negative. */
   GroupTransport agree(int color, int key) {
-    BitSet used = job.usedContexts();
+    BitSet used = group.job().usedContexts();
     long[] own = {color, key, RANDOM.nextLong(), used.cardinality(), used.nextClearBit(0)};
     long[] all = new long[WORDS * group.size()];
     int[] context = new int[1];
-    matcher.meet(origin, SPLIT);
-    matcher.run(
-        all,
-        words -> {
-          allGather(own, words);
-          context[0] = reserve(words);
+    group.run(
+        origin,
+        SPLIT,
+        call -> {
+          allGather(own, all);
+          context[0] = reserve(all);
         });
-    if (group.key().isWorld()) { // from two numbers, so that it reveals no group's id
-      job.setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
+    if (group.parts().key().isWorld()) { // from two numbers, so that it reveals no group's id
+      group.job().setNumber(all[NUMBER] ^ all[all.length - WORDS + NUMBER]);
     }
     if (context[0] >= Job.MAX_GROUPS) {
       throw tooMany(ofEach(all, OPEN));
@@ -58,7 +55,7 @@ record GroupSplit(
     if (color >= 0) {
       return part(all, color, context[0]);
     }
-    job.release(context[0]);
+    group.job().release(context[0]);
     return null;
   }
 
@@ -71,13 +68,13 @@ record GroupSplit(
     int lowest = (int) LongStream.of(ofEach(all, FREE)).max().getAsLong();
     long[] reserved = new long[group.size()];
     while (true) {
-      int own = job.reserveFrom(lowest);
+      int own = group.job().reserveFrom(lowest);
       allGather(new long[] {own}, reserved);
       lowest = (int) LongStream.of(reserved).max().getAsLong();
       if (lowest < Job.MAX_GROUPS && LongStream.of(reserved).min().getAsLong() == lowest) {
         return lowest;
       }
-      job.release(own);
+      group.job().release(own);
       if (lowest >= Job.MAX_GROUPS) {
         return lowest;
       }

@@ -134,7 +134,7 @@ public final class Job {
   List<String> linesOfOthers(ProcessGroup group) {
     return open().stream()
         .filter(other -> other != group)
-        .flatMap(other -> other.lines().stream())
+        .flatMap(other -> other.report.lines().stream())
         .toList();
   }
 

@@ -52,7 +52,7 @@ public final class ProcessGroup implements MatchingGroup {
   private final GroupParts parts;
   private final DepartureNotices departures;
   final LongWait longWait;
-  private final RankReport report;
+  final RankReport report;
   private final Optional<Reports> reports;
   private final GroupState state;
   private final Wait wait;
@@ -79,7 +79,7 @@ public final class ProcessGroup implements MatchingGroup {
     state = new GroupState(parts, reports, job::isEnding);
     wait = new Wait(parts, state, longWait, job.ranksOnNode(), timeouts);
     matcher = new CallMatcher(this);
-    messageMatcher = new MessageMatcher(this, matcher);
+    messageMatcher = new MessageMatcher(this);
     job.opened(this);
     if (isWorld()) {
       job.liveness.watchWorld(departures);
@@ -139,7 +139,7 @@ public final class ProcessGroup implements MatchingGroup {
     if (isWorld()) {
       wait.timeouts = newTimeouts; // the world has no time-outs of its own
     }
-    GroupTransport part = new GroupSplit(parts, matcher, exchange(), job, origin).agree(color, key);
+    GroupTransport part = new GroupSplit(this, exchange(), origin).agree(color, key);
     return part == null
         ? null
         : new ProcessGroup(part, job, newTimeouts, job.takeFirst() ? survivors : null);
@@ -180,10 +180,6 @@ public final class ProcessGroup implements MatchingGroup {
     return parts.messages();
   }
 
-  public int worldRank() {
-    return ranks().worldRank(rank());
-  }
-
   public Job job() {
     return job;
   }
@@ -191,10 +187,6 @@ public final class ProcessGroup implements MatchingGroup {
   /** A new way to move Java buffers between the ranks, for one thread at a time. */
   public Exchange exchange() {
     return new Exchange(messages(), wait);
-  }
-
-  public Arrivals arrivals() {
-    return parts.arrivals();
   }
 
   public CallMatcher matcher() {
@@ -212,16 +204,22 @@ public final class ProcessGroup implements MatchingGroup {
   }
 
   public synchronized void run(Origin origin, CollectiveCall call, Consumer<CollectiveCall> body) {
-    meet(origin, call);
-    matcher.run(call, body);
-  }
-
-  private void meet(Origin origin, CollectiveCall call) {
     if (call.kind().isMessage()) {
       messageMatcher.meet(origin, call);
     } else {
       matcher.meet(origin, call);
     }
+    runMet(call, body);
+  }
+
+  @Override
+  public <C> void runMet(C call, Consumer<C> body) {
+    try {
+      body.accept(call);
+    } catch (RuntimeException | Error e) {
+      throw state.failed(e);
+    }
+    parts.calls().finished();
   }
 
   @Override
@@ -278,10 +276,6 @@ public final class ProcessGroup implements MatchingGroup {
   @Override
   public RankLostException timedOut(String message) {
     return state.timedOut(message);
-  }
-
-  public List<String> lines() {
-    return report.lines();
   }
 
   @Override

@@ -1,7 +1,6 @@
 package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
-import java.util.function.Consumer;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -93,16 +92,6 @@ public final class CallMatcher {
 
   private int next(int peer) {
     return peer + 1 == group.rank() ? peer + 2 : peer + 1;
-  }
-
-  /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
-  public <C> void run(C call, Consumer<C> body) {
-    try {
-      body.accept(call);
-    } catch (RuntimeException | Error e) {
-      throw matching.failed(e);
-    }
-    group.calls().finished();
   }
 
   /** Announces at the next rendezvous the index of an element that is not finite, or -1. */

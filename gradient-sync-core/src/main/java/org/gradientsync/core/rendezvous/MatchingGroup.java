@@ -1,5 +1,6 @@
 package org.gradientsync.core.rendezvous;
 
+import java.util.function.Consumer;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
@@ -19,4 +20,7 @@ public interface MatchingGroup extends RankGroup {
    * @param number of the collective, or the {@link Arrivals#reached} stage of a message
    */
   void await(Message message, int peer, WaitPhase phase, long number);
+
+  /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
+  <C> void runMet(C call, Consumer<C> body);
 }

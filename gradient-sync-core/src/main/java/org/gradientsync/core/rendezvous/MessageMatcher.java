@@ -24,7 +24,6 @@ import org.gradientsync.spi.Resources;
 public final class MessageMatcher implements AutoCloseable {
   private final GroupTransport transport;
   private final MatchingGroup group;
-  private final CallMatcher matcher;
   private final Calls calls;
   private final Arrivals arrivals;
   private final Link[] sending;
@@ -51,12 +50,11 @@ public final class MessageMatcher implements AutoCloseable {
     }
   }
 
-  public MessageMatcher(MatchingGroup group, CallMatcher matcher) {
+  public MessageMatcher(MatchingGroup group) {
     this.group = group;
     transport = group.parts().messages();
     calls = group.parts().calls();
     arrivals = group.parts().arrivals();
-    this.matcher = matcher;
     sending = new Link[transport.size()];
     receiving = new Link[transport.size()];
   }
@@ -84,7 +82,7 @@ public final class MessageMatcher implements AutoCloseable {
         left -= round.size();
         MismatchedCallException mismatch = meet(origin, round);
         failure = failure == null ? mismatch : failure;
-        matcher.run(round, body);
+        group.runMet(round, body);
       }
     } finally {
       spare.push(round);

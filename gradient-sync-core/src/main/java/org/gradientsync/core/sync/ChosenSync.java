@@ -31,7 +31,11 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
 
   ChosenSync(Selection.Choice choice) {
     this.choice = choice;
-    observer = new Observer(choice.device(), choice.reducer().name(), choice.group().worldRank());
+    observer =
+        new Observer(
+            choice.device(),
+            choice.reducer().name(),
+            choice.group().ranks().worldRank(choice.group().rank()));
     order = new CallOrder(rank(), observer);
     runner = new CallRunner(choice, order, observer);
   }

@@ -84,7 +84,8 @@ class EndingTest {
           Thread hook =
               new Thread(
                   () -> {
-                    while (group.lines().stream().noneMatch(line -> line.contains("for rank 0"))) {
+                    while (group.report.lines().stream()
+                        .noneMatch(line -> line.contains("for rank 0"))) {
                       LockSupport.parkNanos(1_000_000);
                     }
                     group.job().leave(Departure.CLOSED, "");

@@ -55,7 +55,7 @@ class KeptForEachRankTest {
             group.messages(),
             new NodeLayout(group.ranks()),
             NodeMemory.ofOne(MessageRendezvous.bytes(0, 1, ranks, true, true), new SharedFiles()),
-            group.arrivals().notices(),
+            group.parts().arrivals().notices(),
             true,
             true);
     long second = used();

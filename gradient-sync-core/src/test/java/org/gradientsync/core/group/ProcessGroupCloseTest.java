@@ -62,7 +62,7 @@ class ProcessGroupCloseTest {
           NoEnd transport = new NoEnd();
           ProcessGroup world = ProcessGroup.world(transport);
           new GroupCommunicator(world).barrier();
-          world.arrivals().carryContributions();
+          world.parts().arrivals().carryContributions();
           GradientSyncException e = assertThrows(GradientSyncException.class, world::close);
           assertEquals("message cannot be ended", e.getMessage());
           assertEquals(Set.of(), transport.open);

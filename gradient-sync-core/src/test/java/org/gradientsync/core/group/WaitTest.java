@@ -94,7 +94,7 @@ class WaitTest {
             Message never =
                 message(
                     () -> {
-                      if (group.lines().get(1).contains("waits for rank 1")) {
+                      if (group.report.lines().get(1).contains("waits for rank 1")) {
                         slowLooks[0]++;
                         LockSupport.parkNanos(50_000_000); // as on an overloaded machine
                       }
@@ -247,7 +247,7 @@ class WaitTest {
     Message message =
         message(
             () -> {
-              yields[0] = group.lines().get(1).contains("waits for rank 1");
+              yields[0] = group.report.lines().get(1).contains("waits for rank 1");
               return ++looks[0] == 100;
             });
     group.await(message, 1);

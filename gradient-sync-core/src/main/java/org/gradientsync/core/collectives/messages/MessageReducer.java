@@ -97,7 +97,7 @@ public final class MessageReducer implements Reducer {
    */
   void run(Origin origin, CollectiveCall call, boolean fromSync) {
     synchronized (group) {
-      MessageRendezvous rendezvous = group.arrivals().byMessages();
+      MessageRendezvous rendezvous = group.parts().arrivals().byMessages();
       boolean carries = rendezvous != null && rendezvous.calls().carries();
       if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
@@ -144,7 +144,7 @@ public final class MessageReducer implements Reducer {
   }
 
   private void runCarried(CollectiveCall call) {
-    MessageRendezvous rendezvous = group.arrivals().byMessages();
+    MessageRendezvous rendezvous = group.parts().arrivals().byMessages();
     CarriedTransfer plan = carried(call, rendezvous);
     if (rendezvous.haveAllCarried(plan.bytes())) {
       plan.run(rendezvous.slot(), call.op());

@@ -57,6 +57,7 @@ public final class RendezvousChoice {
       if (communicator.nodeCount() == 1) {
         NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
         group
+            .parts()
             .arrivals()
             .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
       } else {
@@ -70,7 +71,7 @@ public final class RendezvousChoice {
 
   private static void useMessages(ProcessGroup group, boolean carriesPayload) {
     if (carriesPayload) {
-      group.arrivals().carryContributions();
+      group.parts().arrivals().carryContributions();
     }
   }
 
@@ -87,8 +88,8 @@ public final class RendezvousChoice {
     NodeMemory memory = share(layout, communicator, files, sums);
     MessageRendezvous rendezvous =
         new MessageRendezvous(
-            group.messages(), layout, memory, group.arrivals().notices(), true, sums);
-    group.arrivals().useRendezvous(rendezvous);
+            group.messages(), layout, memory, group.parts().arrivals().notices(), true, sums);
+    group.parts().arrivals().useRendezvous(rendezvous);
     return rendezvous;
   }
 

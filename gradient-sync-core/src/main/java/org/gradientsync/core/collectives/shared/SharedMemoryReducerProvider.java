@@ -55,7 +55,7 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
             context.communicator(), rank -> SharedMemoryRendezvous.BYTES, device.share());
     SharedMemoryRendezvous rendezvous =
         new SharedMemoryRendezvous(memory, group.rank(), group.size());
-    group.arrivals().useRendezvous(rendezvous);
+    group.parts().arrivals().useRendezvous(rendezvous);
     return new SharedMemoryReducer(name(), group, rendezvous, device, memory);
   }
 }

@@ -89,7 +89,7 @@ class RendezvousChoiceTest {
               NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
           SharedMemoryRendezvous rendezvous =
               new SharedMemoryRendezvous(memory, group.rank(), group.size());
-          group.arrivals().useRendezvous(rendezvous);
+          group.parts().arrivals().useRendezvous(rendezvous);
           try (HostDevice device = new HostDevice();
               SharedMemoryReducer reducer =
                   new SharedMemoryReducer("shared", group, rendezvous, device, memory)) {
