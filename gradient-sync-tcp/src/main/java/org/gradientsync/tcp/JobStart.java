@@ -50,7 +50,7 @@ final class JobStart {
   private final String settings; // what one that joins sends
   private final Handshake handshake;
   private final Lobby lobby;
-  private ServerSocketChannel prepared; // or null
+  private ServerSocketChannel prepared; // where rank 0 listens until its job does; or null
   private final WaitClock time = new WaitClock();
   private long attempts; // nanoseconds that failed attempts took, in which nobody read the clock
   private long limit; // of the wait in nanoseconds
@@ -132,6 +132,10 @@ final class JobStart {
         requireDescriptors(failure);
       }
       throw new RankLostException("cannot join the job: " + own + ": " + e.getMessage(), e);
+    } finally {
+      if (prepared != null) {
+        Listener.close(prepared);
+      }
     }
   }
 
@@ -171,12 +175,13 @@ final class JobStart {
     InetAddress chosen = Interfaces.chosen(own, master);
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
-    ServerSocketChannel server = prepared != null ? prepared : listen(address);
-    String where = Interfaces.where(own, server, here);
-    Registration registration = new Registration(own.size(), self(server));
+    prepared = prepared != null ? prepared : listen(address);
+    String where = Interfaces.where(own, prepared, here);
+    Registration registration = new Registration(own.size(), self(prepared));
     TcpJob job = new TcpJob(own, handshake, registration, lobby);
     try {
-      Listener listener = job.listen(server);
+      Listener listener = job.listen(prepared);
+      prepared = null; // the listener closes it
       while (true) {
         if (registration.await(POLL_MILLIS)) {
           if (registration.failure() != null) {
@@ -328,7 +333,9 @@ final class JobStart {
   private SocketChannel connect(InetSocketAddress to, InetAddress from, Handshake.Hello hello)
       throws IOException {
     try {
-      return new OutgoingHandshake(handshake, from, OutgoingHandshake.MILLIS).connect(to, hello);
+      long left = (limit - time.look() - attempts) / 1_000_000;
+      int millis = (int) Math.max(1, Math.min(left, OutgoingHandshake.MILLIS));
+      return new OutgoingHandshake(handshake, from, millis).connect(to, hello);
     } catch (UnavailableException e) {
       if (hosts.size() < 2) {
         throw e;

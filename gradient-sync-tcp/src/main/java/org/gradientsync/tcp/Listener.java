@@ -2,6 +2,7 @@ package org.gradientsync.tcp;
 
 import java.io.IOException;
 import java.net.SocketAddress;
+import java.nio.channels.Channel;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
@@ -178,11 +179,11 @@ final class Listener implements AutoCloseable {
     close(one.channel());
   }
 
-  static void close(SocketChannel channel) {
+  static void close(Channel channel) {
     try {
       channel.close();
     } catch (IOException e) {
-      log.debug("cannot close a connection", e);
+      log.debug("cannot close a socket", e);
     }
   }
 

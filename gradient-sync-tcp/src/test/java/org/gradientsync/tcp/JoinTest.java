@@ -1,6 +1,7 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -8,6 +9,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,6 +20,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.RankLostException;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.AgreedSettings;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.ShortText;
@@ -193,5 +196,16 @@ class JoinTest {
 
   private static Transport join(Settings settings) {
     return new TcpLauncher().connect(settings);
+  }
+
+  @Test
+  void thePreparedPortIsClosedIfTheJobCannotStart() throws Exception {
+    Coordinates open = new Coordinates(0, 2, "192.0.2.1", 1, -1, -1, "", "", false, false, 0);
+    ServerSocketChannel prepared = MasterPort.listen(InetAddress.getLoopbackAddress(), 0, 0);
+    Lobby lobby = new Lobby(open, settings(0).timeouts());
+    JobStart next = JobStart.next(open, lobby, prepared, () -> false);
+    String text = assertThrows(UnavailableException.class, next::join).getMessage();
+    assertTrue(text.startsWith("no secret"), text);
+    assertFalse(prepared.isOpen());
   }
 }
