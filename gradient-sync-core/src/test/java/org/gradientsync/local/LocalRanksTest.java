@@ -32,6 +32,7 @@ import org.gradientsync.GradientSyncException;
 import org.gradientsync.Logged;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.Parameter;
+import org.gradientsync.PendingAverage;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
@@ -62,6 +63,34 @@ class LocalRanksTest {
     assertTrue(
         e.getMessage().contains("rank 2") && e.getMessage().contains("boom"), e.getMessage());
     assertInstanceOf(java.io.IOException.class, e.getCause());
+  }
+
+  @Test
+  void aFailureInTheBackgroundOfOneRankEndsTheOthers() {
+    CountDownLatch closed = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          DeviceBuffer second = sync.allocate(DataType.FLOAT32, 3);
+          try (DeviceBuffer first = sync.allocate(DataType.FLOAT32, 3)) {
+            if (sync.rank() == 0) {
+              sync.averageAsync(first);
+              PendingAverage average = sync.averageAsync(second); // behind the first
+              second.close();
+              closed.countDown();
+              assertThrows(IllegalStateException.class, average::await);
+            } else {
+              closed.await();
+              sync.average(first);
+              String text =
+                  assertThrows(RankLostException.class, () -> sync.average(second)).getMessage();
+              String why =
+                  "gave up in the middle of a call: a call in the background has failed: error=";
+              assertTrue(text.contains(why), text);
+              second.close();
+            }
+          }
+        });
   }
 
   @Test

@@ -3,7 +3,6 @@ package org.gradientsync.core.buckets;
 import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
-import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
 
@@ -39,9 +38,16 @@ final class BucketHooks implements AutoCloseable {
               + sync.rank()
               + ", error="
               + e;
-      // Otherwise other ranks would wait in it for this rank.
-      GroupCommunicator communicator = calls.ownCommunicator();
-      Resources.closeAllAfter(e, () -> communicator.giveUp(what, e), own);
+      // Otherwise other ranks would wait for this rank, in the hook or behind it.
+      Resources.closeAllAfter(
+          e,
+          () -> calls.ownCommunicator().giveUp(what, e),
+          own,
+          () -> {
+            if (!CommunicationThread.endsItsLaneOnly(e)) {
+              sync.ownCommunicator().giveUp(what, e);
+            }
+          });
       if (e instanceof GradientSyncException || e instanceof Error) {
         throw e;
       }

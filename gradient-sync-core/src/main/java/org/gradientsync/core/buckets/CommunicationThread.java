@@ -1,6 +1,7 @@
 package org.gradientsync.core.buckets;
 
 import java.util.ArrayDeque;
+import java.util.function.BiConsumer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
@@ -17,12 +18,13 @@ import org.gradientsync.core.diagnosis.WorkerThread;
  * skip the same averages. If calls do not match, another rank may have run another lane's work; the
  * rest of both lanes does not match either, because the ranks compare the buckets' names. If a rank
  * is lost, the sync's other calls detect that themselves. Any other failure ends all lanes, because
- * the other ranks wait for averages that this rank does not make.
+ * the other ranks would wait for averages that this rank does not make, and breaks the sync.
  */
 public final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
   private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // the lane of each waiting element
   private final int rank;
+  private final BiConsumer<String, Throwable> giveUp;
   private final Thread thread;
   private long submitted; // the ticket of the last work that was submitted
   private long completed; // the ticket of the last work that is complete
@@ -31,8 +33,12 @@ public final class CommunicationThread implements AutoCloseable {
   private volatile Thread caller; // the last one that submitted work
   private boolean closed;
 
-  public CommunicationThread(int rank) {
+  /**
+   * @param giveUp breaks the sync, so that other ranks do not wait; takes a reason and its cause
+   */
+  public CommunicationThread(int rank, BiConsumer<String, Throwable> giveUp) {
     this.rank = rank;
+    this.giveUp = giveUp;
     thread =
         new WorkerThread(this::run, "gradient-sync-" + rank) {
           @Override
@@ -204,14 +210,18 @@ public final class CommunicationThread implements AutoCloseable {
       } catch (Exception e) { // which other languages do not declare
         thrown = new GradientSyncException("a call has thrown: rank=" + rank + ", error=" + e, e);
       }
+      boolean endsAll = thrown != null && !endsItsLaneOnly(thrown);
+      if (endsAll) {
+        giveUp(thrown);
+      }
       synchronized (this) {
         completed++;
         if (thrown != null) {
           lane.failure = thrown;
           lane.failedTicket = completed;
-          if (!endsItsLaneOnly(thrown)) {
-            endAll(thrown, completed);
-          }
+        }
+        if (endsAll) {
+          endAll(thrown, completed);
         }
         if (waiting.isEmpty()) {
           Thread.interrupted(); // was meant for work that is complete
@@ -221,7 +231,16 @@ public final class CommunicationThread implements AutoCloseable {
     }
   }
 
-  private static boolean endsItsLaneOnly(Throwable thrown) {
+  private void giveUp(Throwable thrown) {
+    try {
+      giveUp.accept("a call in the background has failed: error=" + thrown, thrown);
+    } catch (RuntimeException | Error e) { // this rank ends anyway
+      thrown.addSuppressed(e);
+    }
+  }
+
+  /** Whether all ranks find this failure themselves. */
+  static boolean endsItsLaneOnly(Throwable thrown) {
     return thrown instanceof NotFiniteException
         || thrown instanceof MismatchedCallException
         || thrown instanceof RankLostException;

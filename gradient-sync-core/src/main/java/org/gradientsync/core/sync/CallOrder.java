@@ -2,6 +2,7 @@ package org.gradientsync.core.sync;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiConsumer;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.core.buckets.CommunicationThread;
 import org.gradientsync.core.observation.Observer;
@@ -13,6 +14,7 @@ import org.gradientsync.spi.CollectiveCall;
  */
 final class CallOrder {
   private final int rank;
+  private final BiConsumer<String, Throwable> giveUp;
   private final Observer observer;
   private final ThreadLocal<List<CollectiveCall>> recording = new ThreadLocal<>();
   private final PendingAverages pending = new PendingAverages();
@@ -20,8 +22,12 @@ final class CallOrder {
   private volatile CommunicationThread thread; // or null
   private volatile boolean closed;
 
-  CallOrder(int rank, Observer observer) {
+  /**
+   * @param giveUp breaks the sync with a reason and its cause
+   */
+  CallOrder(int rank, BiConsumer<String, Throwable> giveUp, Observer observer) {
     this.rank = rank;
+    this.giveUp = giveUp;
     this.observer = observer;
   }
 
@@ -29,7 +35,7 @@ final class CallOrder {
   synchronized CommunicationThread thread() {
     requireOpen();
     if (thread == null) {
-      thread = new CommunicationThread(rank);
+      thread = new CommunicationThread(rank, giveUp);
     }
     return thread;
   }

@@ -36,7 +36,7 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
             choice.device(),
             choice.reducer().name(),
             choice.group().ranks().worldRank(choice.group().rank()));
-    order = new CallOrder(rank(), observer);
+    order = new CallOrder(rank(), choice.communicator()::giveUp, observer);
     runner = new CallRunner(choice, order, observer);
   }
 

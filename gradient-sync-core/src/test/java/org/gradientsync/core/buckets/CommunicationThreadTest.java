@@ -26,7 +26,9 @@ import org.junit.jupiter.api.Timeout;
 /** Tests the order of work, failures, cancellation and closing. */
 @Timeout(60)
 class CommunicationThreadTest {
-  private final CommunicationThread thread = new CommunicationThread(3);
+  private final List<String> givenUp = Collections.synchronizedList(new ArrayList<>());
+  private final CommunicationThread thread =
+      new CommunicationThread(3, (why, cause) -> givenUp.add(why));
   private final CommunicationThread.Lane lane = thread.lane();
   private final CommunicationThread.Lane other = thread.lane();
   private final List<Integer> done = Collections.synchronizedList(new ArrayList<>());
@@ -103,6 +105,10 @@ class CommunicationThreadTest {
     long later = lane.submit(() -> done.add(4));
     assertSame(mine, assertThrows(IllegalArgumentException.class, () -> lane.await(later)));
     assertEquals(List.of(), done); // all later work was skipped
+    assertEquals(
+        List.of(
+            "a call in the background has failed: error=java.lang.IllegalArgumentException: mine"),
+        givenUp);
   }
 
   private static void fail(RuntimeException e) {
@@ -112,7 +118,8 @@ class CommunicationThreadTest {
   @Test
   void survivesExceptionsThatJavaWouldDeclare() {
     IOException mine = new IOException("mine");
-    CommunicationThread own = new CommunicationThread(4); // if it dies, nobody must wait for it
+    CommunicationThread own =
+        new CommunicationThread(4, (why, cause) -> {}); // if it dies, nobody must wait for it
     CommunicationThread.Lane first = own.lane();
     long failing = first.submit(() -> CommunicationThreadTest.<Error>raise(mine));
     assertTimeoutPreemptively(
@@ -158,6 +165,7 @@ class CommunicationThreadTest {
       other.await(other.submit(() -> done.add(4)));
       assertEquals(List.of(2, 4), done);
     }
+    assertEquals(List.of(), givenUp);
   }
 
   @Test

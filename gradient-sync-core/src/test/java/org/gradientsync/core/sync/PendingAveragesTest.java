@@ -56,7 +56,7 @@ class PendingAveragesTest {
   @Test
   void thoseThatNobodyWaitsForAreForgotten() throws InterruptedException {
     PendingAverages pending = new PendingAverages();
-    try (CommunicationThread thread = new CommunicationThread(0)) {
+    try (CommunicationThread thread = new CommunicationThread(0, (why, cause) -> {})) {
       WeakReference<PendingAverage> first = new WeakReference<>(pending.start(thread, () -> {}));
       pending.start(thread, () -> {}).await();
       pending.start(thread, () -> {});
