@@ -26,9 +26,6 @@ import org.gradientsync.spi.Resources;
 final class UnequalBlocks implements AutoCloseable {
   private static final Consumer<CollectiveCall> NOTHING = call -> {};
 
-  /** Of messages, as a sender's input and a receiver's output may have different names. */
-  private static final String PART = "part";
-
   private final ProcessGroup group;
   private final BackendDevice device;
   private final Reducer reducer;
@@ -87,6 +84,8 @@ final class UnequalBlocks implements AutoCloseable {
   }
 
   private void addMessages(CollectiveCall call) {
+    // A sender's input and a receiver's output may have different names.
+    String part = "part of " + call.kind().text();
     long sent = 0;
     long received = 0;
     for (int peer = 0; peer < group.size(); peer++) {
@@ -94,11 +93,11 @@ final class UnequalBlocks implements AutoCloseable {
       DeviceBuffer out = null;
       if (call.in() != null && call.kind().hasOutput(peer, call.root())) {
         long count = call.inCounts() == null ? call.in().count() : call.inCounts()[peer];
-        in = call.in().slice(sent, count).named(PART);
+        in = call.in().slice(sent, count).named(part);
         sent += call.inCounts() == null ? 0 : count;
       }
       if (call.out() != null && call.kind().hasInput(peer, call.root())) {
-        out = call.out().slice(received, call.outCounts()[peer]).named(PART);
+        out = call.out().slice(received, call.outCounts()[peer]).named(part);
         received += call.outCounts()[peer];
       }
       if (peer != group.rank()) {
