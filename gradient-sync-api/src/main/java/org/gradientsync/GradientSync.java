@@ -659,7 +659,8 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * The name of the launcher that started the ranks.
    *
-   * @return {@code local} for threads of one JVM and for a single process, {@code mpi} under mpirun
+   * @return {@code local} for threads of one JVM and for a single process, {@code mpi} under
+   *     mpirun, {@code tcp} over TCP
    */
   public abstract String launcher();
 
@@ -759,8 +760,8 @@ public abstract class GradientSync implements AutoCloseable {
      * gradientsync.reports}; {@code off} for none. If not set, the working folder, or the folder
      * for temporary files if the working folder is not writable.
      *
-     * <p>One rank logs a summary of all reports. If the nodes do not share the folder, the ranks
-     * write to a folder on each node and exchange their states by messages.
+     * <p>One rank logs a summary of the reports. Nodes that do not share the folder have a folder
+     * and a summary each.
      *
      * @param folder a folder, which is created if it does not exist
      * @return this builder

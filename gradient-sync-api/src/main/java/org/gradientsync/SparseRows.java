@@ -19,9 +19,9 @@ public final class SparseRows {
    *
    * @param tableRows the number of rows of the whole table, 0 or more
    * @param width the number of elements of a row, 1 or more
-   * @param indices the number of each row in the table, from 0, in any order, of which the
-   *     ascending one is the fastest; a row that comes several times counts as the sum of what it
-   *     has each time; may be empty; kept, not copied
+   * @param indices the number of each row in the table, from 0, in any order; ascending is the
+   *     fastest; a row that comes several times counts as the sum of what it has each time; may be
+   *     empty; kept, not copied
    * @param elements the elements of these rows, one row after the other; kept, not copied
    * @throws IllegalArgumentException if an index is not below {@code tableRows}, or there are not
    *     {@code indices.length * width} elements

@@ -4,7 +4,8 @@ import java.util.List;
 
 /**
  * A reducer that hands its calls to another one. A subclass overrides the methods for the calls
- * that it makes itself. {@link #fuse} and what a reducer says about itself are not the other's.
+ * that it makes itself. This class does not forward {@link #fuse}, nor the methods that describe a
+ * reducer, such as {@link #blocksHost}.
  *
  * @param <R> the type of the other one
  */

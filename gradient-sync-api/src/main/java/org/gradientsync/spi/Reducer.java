@@ -33,7 +33,7 @@ public interface Reducer extends AutoCloseable {
   /**
    * Prepares calls with these buffers in advance; otherwise the first one does so. An all-reduce is
    * prepared for every operation. Reads and writes no elements. Collective: the ranks meet and
-   * compare the call, whatever there is to prepare.
+   * compare the call, even if there is nothing to prepare.
    *
    * @param call a collective that all ranks have an input for, and no message; the caller may
    *     change it after this method returns

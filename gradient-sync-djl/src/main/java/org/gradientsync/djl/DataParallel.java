@@ -60,7 +60,7 @@ import org.slf4j.LoggerFactory;
  *       #averageStatistics} turns that off.
  *   <li><b>Lost ranks</b> end the training, unless it is {@link #elastic}.
  *   <li><b>Saving.</b> DJL's {@code SaveModelTrainingListener} saves on rank 0 only. For other
- *       listeners that only one rank shall have, ask {@code sync.rank() == 0} before you add them.
+ *       listeners that only one rank should have, ask {@code sync.rank() == 0} before you add them.
  * </ul>
  *
  * <p>A loop of your own calls {@code Trainer.step} once after each {@code EasyTrain.trainBatch},

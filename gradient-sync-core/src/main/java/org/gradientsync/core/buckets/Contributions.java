@@ -56,7 +56,8 @@ final class Contributions {
   /**
    * Discards the flags, but first determines whether all ranks stop.
    *
-   * @param alone whether only this rank calls it; it still asks the others what flags do not tell
+   * @param alone whether other ranks do not call it; then what is known of the last step stays
+   *     known, if it needs a call of all ranks
    */
   void forget(StepFlags flags, boolean alone) {
     if (flags != null) {

@@ -12,7 +12,7 @@
  * messages and views of buffers; running it allocates nothing.
  *
  * <p>{@link org.gradientsync.core.collectives.CompressedReducer} wraps any reducer whose elements
- * shall travel in 16 bits. A {@link org.gradientsync.spi.ForwardingReducer} changes some calls and
- * hands on the others.
+ * travel in 16 bits. A {@link org.gradientsync.spi.ForwardingReducer} changes some calls and hands
+ * on the others.
  */
 package org.gradientsync.core.collectives;

@@ -121,9 +121,9 @@ public final class Arrivals implements AutoCloseable {
   }
 
   /**
-   * Whether this rank has reached that for which another rank waits: the collective with a number,
-   * or as many stages of messages. Once true, it stays true. The caller holds the group's lock, or
-   * one thread makes all calls.
+   * Whether this rank has reached the collective, or the stage of a message, that another rank
+   * waits for. Once true, it stays true. The caller holds the group's lock, or one thread makes all
+   * calls.
    */
   public boolean hasReached(WaitPhase phase, long number, int worldRank) {
     int peer = ranks.find(worldRank);

@@ -1,13 +1,13 @@
 /**
  * {@code gradient-sync perf} and {@code perf collectives}: they time collectives of growing size.
  *
- * <p>{@code AllReducePerf} and {@code CollectivesPerf} are the two commands, each a {@code
- * PerfProgram}. A {@code PerfCollective} says what follows from a kind of call: sizes, bandwidths
- * and expected results. A {@code TimedCase} is one of them at one size: it makes the calls, takes
- * their times ({@code PerfResult}), and compares every element with {@code PerfNumbers}. {@code
+ * <p>{@link AllReducePerf} and {@link CollectivesPerf} are the two commands, each a {@link
+ * PerfProgram}. A {@link PerfCollective} says what follows from a kind of call: sizes, bandwidths
+ * and expected results. A {@link TimedCase} is one of them at one size: it makes the calls, takes
+ * their times ({@link PerfResult}), and compares every element with {@link PerfNumbers}. {@link
  * HostCost} measures the thread that calls.
  *
- * <p>{@code PerfTable} prints as NVIDIA's nccl-tests do, {@code PerfJson} writes all rounds, and
- * {@code PerfPlot} draws them, with those of other libraries that {@code Rivals} reads.
+ * <p>{@link PerfTable} prints as NVIDIA's nccl-tests do, {@link PerfJson} writes all rounds, and
+ * {@link PerfPlot} draws them, with those of other libraries that {@link Rivals} reads.
  */
 package org.gradientsync.tools.perf;
