@@ -3,7 +3,7 @@ package org.gradientsync.core.local;
 import java.nio.ByteBuffer;
 import org.gradientsync.spi.Message;
 
-/** Receives the next message of any rank. Each test looks into all mailboxes. */
+/** Receives the next message of any rank. Each test looks into all queues. */
 final class AnySourceReceive implements Message {
   private final LocalGroup group;
   private final int receiver;
@@ -29,7 +29,7 @@ final class AnySourceReceive implements Message {
   @Override
   public boolean test() {
     for (int sender = 0; waiting && sender < group.size(); sender++) {
-      waiting = !group.mailbox(sender, receiver).take(memory, tag);
+      waiting = !group.queue(sender, receiver).take(memory, tag);
     }
     if (waiting) {
       group.requireAlive();

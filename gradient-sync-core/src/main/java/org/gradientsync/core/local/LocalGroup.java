@@ -12,7 +12,7 @@ public final class LocalGroup {
   /** The value that stands for the thread that waits for the ranks. */
   public static final int CALLER = -1;
 
-  private final Mailbox[][] mailboxes;
+  private final MatchingQueue[][] queues;
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
   private volatile boolean ended; // true once the failed rank has closed its sync
@@ -23,22 +23,22 @@ public final class LocalGroup {
   private final BitSet interrupted = new BitSet(); // by end()
 
   public LocalGroup(int ranks) {
-    mailboxes = new Mailbox[ranks][ranks];
+    queues = new MatchingQueue[ranks][ranks];
     failures = new Throwable[ranks];
     left = new AtomicIntegerArray(ranks);
-    for (Mailbox[] row : mailboxes) {
+    for (MatchingQueue[] row : queues) {
       for (int i = 0; i < ranks; i++) {
-        row[i] = new Mailbox(this);
+        row[i] = new MatchingQueue(this);
       }
     }
   }
 
   int size() {
-    return mailboxes.length;
+    return queues.length;
   }
 
-  Mailbox mailbox(int sender, int receiver) {
-    return mailboxes[sender][receiver];
+  MatchingQueue queue(int sender, int receiver) {
+    return queues[sender][receiver];
   }
 
   /**

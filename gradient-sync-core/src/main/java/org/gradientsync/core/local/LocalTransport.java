@@ -50,7 +50,7 @@ public final class LocalTransport implements Transport {
 
   @Override
   public Message sender(ByteBuffer memory, int peer, int tag) {
-    return group.mailbox(rank, peer).new Letter(memory, tag, true);
+    return group.queue(rank, peer).new LocalMessage(memory, tag, true);
   }
 
   @Override
@@ -58,7 +58,7 @@ public final class LocalTransport implements Transport {
     if (peer == ANY_RANK) {
       return new AnySourceReceive(group, rank, memory, tag);
     }
-    return group.mailbox(peer, rank).new Letter(memory, tag, false);
+    return group.queue(peer, rank).new LocalMessage(memory, tag, false);
   }
 
   @Override
@@ -68,6 +68,6 @@ public final class LocalTransport implements Transport {
 
   @Override
   public void close() {
-    // garbage collection frees the mailboxes
+    // garbage collection frees the queues
   }
 }

@@ -2,9 +2,9 @@
  * The transport between ranks that are threads, behind {@link org.gradientsync.local}.
  *
  * <p>A {@link org.gradientsync.core.local.LocalGroup} is what the ranks of one run share: a {@link
- * org.gradientsync.core.local.Mailbox} from each to each, and the first failure. A {@link
+ * org.gradientsync.core.local.MatchingQueue} from each to each, and the first failure. A {@link
  * org.gradientsync.core.local.LocalTransport} is one rank's view of it. A message waits in its
- * mailbox until the other side starts; the side that comes second copies, so there is no thread and
+ * queue until the other side starts; the side that comes second copies, so there is no thread and
  * no buffer in between.
  *
  * <p>{@link org.gradientsync.core.local.LocalWorld} is the group of a thread that no launcher has

@@ -9,26 +9,26 @@ import org.gradientsync.spi.Message;
  * side that starts second copies the data, so a message is complete as soon as both sides have
  * started it.
  */
-public final class Mailbox {
+public final class MatchingQueue {
   private final LocalGroup group;
-  private volatile Letter first; // a list of sends and receives, of which no two match
+  private volatile LocalMessage first; // a list of sends and receives, of which no two match
 
-  Mailbox(LocalGroup group) {
+  MatchingQueue(LocalGroup group) {
     this.group = group;
   }
 
   /**
-   * A persistent message. While it waits it is a node of the mailbox's list, so starting allocates
+   * A persistent message. While it waits it is a node of the queue's list, so starting allocates
    * nothing.
    */
-  final class Letter implements Message {
+  final class LocalMessage implements Message {
     private final ByteBuffer memory;
     private final int tag;
     private final boolean sends;
-    private Letter next;
+    private LocalMessage next;
     private volatile boolean waiting;
 
-    Letter(ByteBuffer memory, int tag, boolean sends) {
+    LocalMessage(ByteBuffer memory, int tag, boolean sends) {
       this.memory = memory;
       this.tag = tag;
       this.sends = sends;
@@ -36,8 +36,8 @@ public final class Mailbox {
 
     @Override
     public void start() {
-      Letter counterpart;
-      synchronized (Mailbox.this) {
+      LocalMessage counterpart;
+      synchronized (MatchingQueue.this) {
         if (waiting) {
           throw new IllegalStateException("message has been started already: tag=" + tag);
         }
@@ -65,18 +65,18 @@ public final class Mailbox {
     public void close() {
       // A send that was started still arrives, as in a network: the receiver may look for it later.
       if (!sends) {
-        synchronized (Mailbox.this) {
+        synchronized (MatchingQueue.this) {
           remove();
         }
       }
     }
 
-    private Letter takeCounterpartOrAppend() {
-      Letter counterpart = takeOldest(!sends, tag);
+    private LocalMessage takeCounterpartOrAppend() {
+      LocalMessage counterpart = takeOldest(!sends, tag);
       if (counterpart != null) {
         return counterpart;
       }
-      Letter last = first;
+      LocalMessage last = first;
       while (last != null && last.next != null) {
         last = last.next;
       }
@@ -89,8 +89,8 @@ public final class Mailbox {
     }
 
     private void remove() {
-      Letter before = null;
-      for (Letter l = first; l != null; before = l, l = l.next) {
+      LocalMessage before = null;
+      for (LocalMessage l = first; l != null; before = l, l = l.next) {
         if (l == this) {
           unlink(before, l);
           waiting = false;
@@ -109,7 +109,7 @@ public final class Mailbox {
     if (first == null) {
       return false; // a rank that waits looks often
     }
-    Letter send;
+    LocalMessage send;
     synchronized (this) {
       send = takeOldest(true, tag);
     }
@@ -134,9 +134,9 @@ public final class Mailbox {
     to.put(0, from, 0, from.capacity());
   }
 
-  private Letter takeOldest(boolean sends, int tag) {
-    Letter before = null;
-    for (Letter l = first; l != null; before = l, l = l.next) {
+  private LocalMessage takeOldest(boolean sends, int tag) {
+    LocalMessage before = null;
+    for (LocalMessage l = first; l != null; before = l, l = l.next) {
       if (l.sends == sends && l.tag == tag) {
         unlink(before, l);
         return l;
@@ -145,7 +145,7 @@ public final class Mailbox {
     return null;
   }
 
-  private void unlink(Letter before, Letter letter) {
+  private void unlink(LocalMessage before, LocalMessage letter) {
     if (before == null) {
       first = letter.next;
     } else {
