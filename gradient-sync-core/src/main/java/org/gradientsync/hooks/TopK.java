@@ -13,6 +13,9 @@ import org.gradientsync.DeviceBuffer;
  * and receives those of all ranks. So it pays off for few ranks: the bytes that a rank receives
  * grow with their number, which those of an average do not.
  *
+ * <p>NaN and infinities are among the largest elements, so they arrive in the averages, also with
+ * {@link org.gradientsync.GradientSync.Builder#requireFinite}.
+ *
  * <p>Computes in Java. Takes 8 bytes of the Java heap for each element of the model, and up to 24
  * more for each of the bucket that it compresses.
  *
