@@ -15,6 +15,10 @@ import org.gradientsync.UnavailableException;
  */
 final class Connector implements AutoCloseable {
   private static final int THREADS = 8;
+
+  /** Begins why a rank is lost to which no connection can be made. */
+  static final String UNREACHED = "it cannot be reached at ";
+
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final int REFUSALS = 6; // a rank listens from its start to its end
@@ -89,9 +93,7 @@ final class Connector implements AutoCloseable {
       while (!endpoint.isConnected(peer)) {
         if (refusals == REFUSALS || System.nanoTime() - start > limitNanos) {
           endpoint.lose(
-              peer,
-              "it cannot be reached at " + members[peer].address() + ": " + why,
-              refusals < REFUSALS);
+              peer, UNREACHED + members[peer].address() + ": " + why, refusals < REFUSALS);
           return;
         }
         try {
@@ -118,6 +120,8 @@ final class Connector implements AutoCloseable {
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt(); // the job is over
+    } catch (OutOfMemoryError e) { // of direct memory
+      endpoint.lose(peer, "there is no memory for a connection to it: " + e.getMessage(), false);
     } finally {
       synchronized (this) {
         asked[peer] = false;

@@ -56,6 +56,7 @@ final class JobStart {
   private long limit; // of the wait in nanoseconds
   private long limitInLobby; // while ranks may have to find a loss
   private boolean warned;
+  private String advice = "";
   private List<String> hosts = List.of(); // at which it may join
   private Supplier<JobStart> late; // joins the job if it has started without this rank, or null
   private BooleanSupplier hasLost = () -> false; // a rank that was to come
@@ -242,7 +243,7 @@ final class JobStart {
               + own.port()
               + ": "
               + e.getMessage()
-              + "; choose another MASTER_PORT, or tcp.master",
+              + "; another process listens there, perhaps a second rank 0: choose another MASTER_PORT, or tcp.master",
           e);
     }
   }
@@ -324,6 +325,7 @@ final class JobStart {
         attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
       String from = chosen == null ? "" : " from " + chosen.getHostAddress();
+      advice = "; see whether rank 0 runs there, and whether a firewall lets its port through";
       pause(pause, "rank 0 does not take this rank at " + own.master() + from + ": " + why);
       pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
       tryNextHost();
@@ -421,7 +423,13 @@ final class JobStart {
     }
     if (waited > limit) {
       throw new RankLostException(
-          "timed out: " + what + ", rank=" + own.rank() + ", waited=" + Amounts.time(waited));
+          "timed out: "
+              + what
+              + ", rank="
+              + own.rank()
+              + ", waited="
+              + Amounts.time(waited)
+              + advice);
     }
     if (waited > timeouts.lateNanos() && !warned) {
       warned = true;

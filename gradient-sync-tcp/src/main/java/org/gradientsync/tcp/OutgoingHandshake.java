@@ -134,7 +134,8 @@ final class OutgoingHandshake {
       throw new RefusedException(
           status,
           status == Handshake.STARTED
-              ? "the job there has started already, with all its ranks"
+              ? "the job there has started already, with all its ranks: this one is too late, or another"
+                  + " process has its number"
               : status == Handshake.CROSSED ? "it connects itself" : "another job listens there");
     }
   }

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.LauncherVariables;
 import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.spi.Launcher;
@@ -30,11 +31,23 @@ public final class TcpLauncher implements Launcher {
   private static final int OF_TORCHRUN = 150; // started by an mpirun, perhaps
   private static final int OF_ENVIRONMENT = 50;
 
-  private static final Map<Coordinates, Rank> RANKS = new HashMap<>();
+  private static final Map<Place, Rank> RANKS = new HashMap<>();
+
+  /** The place of a rank: one of this process. */
+  private record Place(int rank, int size, String host, int port) {
+    static Place of(Coordinates own) {
+      return new Place(own.rank(), own.size(), own.host(), own.port());
+    }
+  }
 
   /** A rank of this process. Its lock is held while it joins its job. */
   private static final class Rank {
+    private final Coordinates own;
     private volatile TcpTransport transport; // null before it has joined
+
+    Rank(Coordinates own) {
+      this.own = own;
+    }
 
     boolean isClosed() {
       TcpTransport last = transport;
@@ -89,17 +102,34 @@ public final class TcpLauncher implements Launcher {
     Rank rank;
     synchronized (RANKS) {
       RANKS.values().removeIf(Rank::isClosed);
-      rank = RANKS.computeIfAbsent(own, key -> new Rank());
+      rank = RANKS.computeIfAbsent(Place.of(own), place -> new Rank(own));
     }
+    requireSame(rank.own, own);
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
         rank.transport = join(own, rank, settings);
         WaitingFile.takePart();
         synchronized (RANKS) {
-          RANKS.put(own, rank); // another thread may have removed it
+          RANKS.put(Place.of(own), rank); // another thread may have removed it
         }
       }
       return rank.transport;
+    }
+  }
+
+  /** All syncs of a rank share its connections. */
+  private static void requireSame(Coordinates first, Coordinates own) {
+    if (!own.equals(first)) {
+      String differs =
+          own.silenceNanos() != first.silenceNanos()
+              ? "elastic, or elastic.silence"
+              : !own.network().equals(first.network()) ? "tcp.interface" : "tcp.secret, or others";
+      throw new UnavailableException(
+          "a sync of this rank has joined the job with other settings: "
+              + own
+              + ", differs="
+              + differs
+              + "; give all syncs of a rank the same");
     }
   }
 
@@ -110,7 +140,7 @@ public final class TcpLauncher implements Launcher {
       return new TcpTransport(JobStart.first(own, settings, hosts).join());
     } catch (RuntimeException | Error e) {
       synchronized (RANKS) {
-        RANKS.remove(own, rank); // the next attempt begins anew
+        RANKS.remove(Place.of(own), rank); // the next attempt begins anew
       }
       throw e;
     }

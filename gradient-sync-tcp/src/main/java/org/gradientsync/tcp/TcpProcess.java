@@ -161,8 +161,11 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
   }
 
   private String trouble(int peer) {
-    if (job.endpoint().peer(peer).isLost()) {
-      return job.mayLive(peer) ? "cannot be reached" : "has died";
+    Peer other = job.endpoint().peer(peer);
+    if (other.isLost()) {
+      String why = other.whyLost();
+      String unreached = why.startsWith(Connector.UNREACHED) ? why : "it cannot be reached";
+      return job.mayLive(peer) ? unreached.substring("it ".length()) : "has died";
     }
     return job.isVisible(peer) ? job.placeOf(peer).trouble() : "";
   }

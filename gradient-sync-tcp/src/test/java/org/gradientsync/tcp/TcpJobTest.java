@@ -117,6 +117,26 @@ class TcpJobTest {
   }
 
   @Test
+  void syncsOfARankHaveTheSameSettings() throws Exception {
+    ThreadRanks.run(
+        Ranks.freePort(),
+        2,
+        (rank, builder) -> {
+          try (GradientSync sync = builder.create();
+              GradientSync same = builder.timeout(Duration.ofSeconds(50)).create()) {
+            String elastic =
+                assertThrows(UnavailableException.class, builder.elastic(true)::create)
+                    .getMessage();
+            assertTrue(elastic.startsWith("a sync of this rank has joined the job"), elastic);
+            assertTrue(elastic.contains("differs=elastic, or elastic.silence;"), elastic);
+            assertEquals(0.5, sync.mean(rank));
+            assertEquals(0.5, same.mean(rank));
+          }
+          return null;
+        });
+  }
+
+  @Test
   void ranksThatExpectOtherNumbersAreNamed() throws Exception {
     requireAll(
         failures(

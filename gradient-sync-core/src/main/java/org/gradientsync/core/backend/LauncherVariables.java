@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.gradientsync.UnavailableException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The environment variables in which launchers pass the number of processes they have started. A
@@ -20,6 +22,7 @@ import org.gradientsync.UnavailableException;
  * <p>Immutable, so any thread may use it.
  */
 public final class LauncherVariables {
+  private static final Logger log = LoggerFactory.getLogger(LauncherVariables.class);
   private static final String OMPI_SIZE = "OMPI_COMM_WORLD_SIZE";
   private static final String RUN_SIZE = "GRADIENTSYNC_RUN_RANKS";
 
@@ -192,6 +195,9 @@ public final class LauncherVariables {
    */
   public void requireSize(int found) {
     List<Job> jobs = jobs();
+    if (jobs.isEmpty() && found == 1) {
+      warnOfHalf();
+    }
     if (jobs.isEmpty() || jobs.stream().anyMatch(job -> agrees(job, found))) {
       return;
     }
@@ -215,6 +221,20 @@ public final class LauncherVariables {
             + "; "
             + remedy(job)
             + "; to train alone on purpose, set gradientsync.dev.launcher=none");
+  }
+
+  /** Warns of variables that one rank alone would not have; other programs use the words, too. */
+  private void warnOfHalf() {
+    for (String name : List.of("WORLD_SIZE", "RANK")) {
+      if (number(environment.get(name)) > (name.equals("RANK") ? 0 : 1)) {
+        log.warn(
+            "this process is the only rank, but {}={} is set; a job over TCP needs RANK,"
+                + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+            name,
+            environment.get(name));
+        return;
+      }
+    }
   }
 
   private static boolean agrees(Job job, int found) {

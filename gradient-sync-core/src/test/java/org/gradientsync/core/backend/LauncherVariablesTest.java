@@ -10,8 +10,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.gradientsync.Logged;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
@@ -75,6 +77,18 @@ class LauncherVariablesTest {
     LauncherVariables variables = variables(environment);
     variables.requireSize(1);
     assertEquals(Optional.empty(), variables.job());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "WORLD_SIZE=2, WORLD_SIZE=2 is set",
+    "RANK=1 MASTER_PORT=1, RANK=1 is set",
+    "RANK=0 WORLD_SIZE=1, ''"
+  })
+  void halfOfTheVariablesIsWarnedOf(String environment, String text) {
+    List<String> lines = Logged.lines(() -> variables(environment).requireSize(1));
+    assertEquals(text.isEmpty() ? 0 : 1, lines.size(), lines::toString);
+    assertTrue(lines.stream().allMatch(line -> line.contains(text)), lines::toString);
   }
 
   @ParameterizedTest
