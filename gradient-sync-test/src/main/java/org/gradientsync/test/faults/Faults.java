@@ -87,9 +87,12 @@ public final class Faults implements AfterEachCallback, ParameterResolver {
    */
   public void requireReached() {
     boolean threads = ranks.values().stream().anyMatch(calls -> !calls.isProcess());
+    boolean unknown = ranks.isEmpty(); // no sync says which ranks are here
     List<String> missed = new ArrayList<>();
     for (Fault fault : planned) {
-      if (!fault.isReached() && (threads || RankProcess.mayBe(fault.rank()))) {
+      if (!fault.isReached()
+          && (threads
+              || (unknown ? RankProcess.mayBe(fault.rank()) : ranks.containsKey(fault.rank())))) {
         RankCalls calls = ranks.get(fault.rank());
         missed.add(
             fault + (calls == null ? " (no sync of that rank has these faults)" : calls.made()));

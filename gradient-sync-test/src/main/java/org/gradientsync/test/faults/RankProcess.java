@@ -1,21 +1,23 @@
 package org.gradientsync.test.faults;
 
 import java.io.IOException;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.Stream;
 
-/** Identifies and ends a process that mpirun started as one rank. */
+/** Identifies and ends a process that a launcher started as one rank. */
 final class RankProcess {
-  private static final String OWN = own();
+  private static final Optional<String> OWN =
+      Stream.of("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
+          .map(System::getenv)
+          .filter(Objects::nonNull)
+          .findFirst();
 
   private RankProcess() {}
 
-  private static String own() {
-    String rank = System.getenv("OMPI_COMM_WORLD_RANK");
-    return rank != null ? rank : System.getenv("PMIX_RANK");
-  }
-
-  /** Returns whether this process may be a certain rank; true if mpirun has not set its rank. */
+  /** Returns whether this process may be a certain rank; true if no launcher has set its rank. */
   static boolean mayBe(int rank) {
-    return OWN == null || OWN.equals(Integer.toString(rank));
+    return OWN.isEmpty() || OWN.get().equals(Integer.toString(rank));
   }
 
   /** Ends this process as {@code kill -9} does: no shutdown hook runs, and nothing is released. */
