@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -97,6 +99,27 @@ class ElasticMlpIT {
     return run.printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 2")
         .printsLike("\\[\\d] Ranks from step [1-9]\\d* on: 3")
         .printsLike("\\[\\d] Ranks at the end: 3, changes: 2");
+  }
+
+  /** As it stands there, but with fewer steps, and these classes. */
+  @Test
+  void theCommandOfTheDocumentTrains() throws Exception {
+    String page = Files.readString(Script.BIN.resolve("../../docs/when-a-rank-is-lost.md"));
+    Matcher block =
+        Pattern.compile("```\ntools/bin/gradient-sync (run [^`]*TrainMlp --elastic [^`]*)```")
+            .matcher(page);
+    assertTrue(block.find());
+    String[] words =
+        block
+            .group(1)
+            .replaceAll("'examples/[^']*'", System.getProperty("java.class.path"))
+            .replace("--steps 2000", "--steps 20 --device cpu")
+            .strip()
+            .split("[\\\\\\s]+");
+    Script.alone(TOOL)
+        .run(folder, words)
+        .exits(0)
+        .printsLike("\\[\\d] \\[PASS] All ranks have identical weights\\.");
   }
 
   @Test
