@@ -462,8 +462,8 @@ public abstract class CollectivesContract {
                 if (sync.rank() < 2) {
                   mismatch(
                       exchange,
-                      "rank 0: send(FLOAT32[3] \"part\", to=1)",
-                      "rank 1: receive(FLOAT32[2] \"part\", from=0)");
+                      "rank 0: send(FLOAT32[3] \"part of allToAll\", to=1)",
+                      "rank 1: receive(FLOAT32[2] \"part of allToAll\", from=0)");
                 } else {
                   exchange.run();
                 }
