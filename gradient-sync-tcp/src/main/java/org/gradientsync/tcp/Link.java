@@ -10,9 +10,11 @@ import java.nio.channels.SocketChannel;
  * blocks. Callers hold the endpoint's lock.
  *
  * <p>Short messages are copied, so that several travel in one packet. The payload of {@link
- * Frame#DATA} is written from the sender's memory and read into the receiver's.
+ * Frame#DATA} is written from the sender's memory and read into the receiver's. A link takes little
+ * memory until it carries messages: rank 0 of a large job has one to every rank.
  */
 final class Link {
+  private static final int IDLE_BYTES = 4 << 10; // at first, of the input and of the output
   private static final int IN_BYTES = 64 << 10;
   private static final int OUT_BYTES = 4 * Outbox.EAGER_BYTES;
   private static final int RESERVE = 4 << 10; // of the output, for frames without payload
@@ -24,12 +26,12 @@ final class Link {
   private final Outbox outbox;
   private final Inbox inbox;
   private final SocketChannel channel;
-  private final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES);
-  private ByteBuffer out = ByteBuffer.allocateDirect(OUT_BYTES);
+  private ByteBuffer in = ByteBuffer.allocateDirect(IDLE_BYTES);
+  private ByteBuffer out = ByteBuffer.allocateDirect(IDLE_BYTES);
 
   // The piece that is being written: the frames before it and its header, then its payload.
   private final ByteBuffer[] piece = new ByteBuffer[2];
-  private ByteBuffer head = ByteBuffer.allocateDirect(OUT_BYTES);
+  private ByteBuffer head; // null before the first piece
   private SendMessage sending; // null between pieces
 
   // The payload that is being read.
@@ -43,7 +45,6 @@ final class Link {
     this.outbox = outbox;
     this.inbox = inbox;
     this.channel = channel;
-    head.limit(0);
   }
 
   SocketChannel channel() {
@@ -58,16 +59,21 @@ final class Link {
   /** Adds a frame without payload. */
   void put(int type, int tag, int length, int id) {
     if (out.remaining() < Frame.HEADER) {
-      ByteBuffer larger = ByteBuffer.allocateDirect(2 * out.capacity());
-      out.flip();
-      out = larger.put(out);
+      out = larger(out, 2 * out.capacity());
     }
     out.putInt(type).putInt(tag).putInt(length).putInt(id);
   }
 
   /** Whether an eager message can be added now. */
   boolean hasRoom(int payload) {
+    if (out.capacity() < OUT_BYTES) {
+      out = larger(out, OUT_BYTES);
+    }
     return out.remaining() >= Frame.HEADER + payload + RESERVE;
+  }
+
+  private static ByteBuffer larger(ByteBuffer buffer, int bytes) {
+    return ByteBuffer.allocateDirect(bytes).put(buffer.flip());
   }
 
   /** Adds an eager message. */
@@ -111,8 +117,7 @@ final class Link {
     put(Frame.DATA, 0, length, message.remoteId());
     ByteBuffer frames = out;
     frames.flip();
-    out = head;
-    out.clear();
+    out = head == null ? ByteBuffer.allocateDirect(OUT_BYTES) : head.clear();
     head = frames;
     sending = message;
     piece[0] = head;
@@ -151,6 +156,9 @@ final class Link {
         }
       } else if (bytes > 0) {
         parse();
+        if (bytes == asked && in.capacity() < IN_BYTES) {
+          in = larger(in, IN_BYTES);
+        }
       }
       if (bytes < asked) {
         return; // the socket is empty
