@@ -1,5 +1,7 @@
 package org.gradientsync;
 
+import java.util.Objects;
+
 /**
  * Dynamic loss scaling for gradients of 16 bits: multiplies the loss by a factor, so that small
  * gradients do not become zero, and finds a factor with which large ones do not become infinite.
@@ -80,7 +82,7 @@ public final class LossScaler {
    *     steps is negative
    */
   public void restore(State state) {
-    requireScale(state.scale());
+    requireScale(Objects.requireNonNull(state, "state").scale());
     if (state.good() < 0) {
       throw new IllegalArgumentException("good must be 0 or more: good=" + state.good());
     }

@@ -2,6 +2,7 @@ package org.gradientsync.hooks;
 
 import java.io.DataInput;
 import java.io.DataOutput;
+import java.io.EOFException;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -246,6 +247,14 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
    */
   @Override
   public final void load(DataInput in) throws IOException {
+    try {
+      read(in);
+    } catch (EOFException e) {
+      throw new EOFException("state is cut off: hook=" + kind());
+    }
+  }
+
+  private void read(DataInput in) throws IOException {
     String found = in.readUTF();
     if (!found.equals(kind())) {
       throw new IOException(

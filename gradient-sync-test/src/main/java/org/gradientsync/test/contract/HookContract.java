@@ -491,7 +491,9 @@ public abstract class HookContract {
     out.writeInt(1);
     out.writeUTF("error of a parameter");
     out.writeInt(Integer.MAX_VALUE); // elements, of which there are none
-    assertThrows(EOFException.class, () -> load(new TopK(0.5), bytes.toByteArray()));
+    EOFException e =
+        assertThrows(EOFException.class, () -> load(new TopK(0.5), bytes.toByteArray()));
+    assertEquals("state is cut off: hook=topk:0.5", e.getMessage());
   }
 
   @ParameterizedTest
