@@ -312,6 +312,7 @@ final class JobStart {
       long start = System.nanoTime();
       try {
         SocketChannel channel = connect(new InetSocketAddress(master, own.port()), chosen, hello);
+        advice = ""; // from now on it waits for others
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         requireDescriptors(e);

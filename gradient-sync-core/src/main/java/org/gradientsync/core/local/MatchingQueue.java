@@ -145,12 +145,12 @@ public final class MatchingQueue {
     return null;
   }
 
-  private void unlink(LocalMessage before, LocalMessage letter) {
+  private void unlink(LocalMessage before, LocalMessage message) {
     if (before == null) {
-      first = letter.next;
+      first = message.next;
     } else {
-      before.next = letter.next;
+      before.next = message.next;
     }
-    letter.next = null;
+    message.next = null;
   }
 }
