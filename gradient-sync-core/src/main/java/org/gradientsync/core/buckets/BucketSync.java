@@ -40,6 +40,9 @@ public interface BucketSync {
   /** Whether the program has asked this rank to stop. */
   boolean isStopRequested();
 
+  /** All ranks know that they stop after a step. */
+  void allStop();
+
   /** Prepares a call, without an interceptor. Collective. */
   void prepare(CollectiveCall call);
 

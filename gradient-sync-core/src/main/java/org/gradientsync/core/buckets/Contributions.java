@@ -122,6 +122,9 @@ final class Contributions {
     if (!stopped && known && !asked) {
       stopped = flags == null ? isAnyStopping() : flags.isStopRequested();
       asked = true; // what comes later is the next step's
+      if (stopped) {
+        sync.allStop();
+      }
     }
     return stopped;
   }

@@ -81,6 +81,11 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   }
 
   @Override
+  public void allStop() {
+    StopSignals.expect();
+  }
+
+  @Override
   public boolean isStopRequested() {
     return stopRequested.get() || parent != null && parent.isStopRequested();
   }

@@ -17,18 +17,22 @@ import org.slf4j.LoggerFactory;
  * shutdown hooks, of which {@link org.gradientsync.core.launch} has one that waits for the other
  * ranks; where no sync is open any more, it does what it did before. The same signal again within a
  * second is no second one: a scheduler may signal both a launcher, which passes it on, and its
- * ranks, and {@code timeout} sends it twice.
+ * ranks, and {@code timeout} sends it twice. Nor is one that comes soon after this rank has learned
+ * from another one that all stop: a scheduler signals all ranks, and this one may have been slower.
  */
 final class StopSignals {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final List<String> NAMES = List.of("TERM", "USR1");
   private static final long SAME_NANOS = 1_000_000_000;
+  private static final long SLOWER_NANOS = 10_000_000_000L;
 
   // All guarded by the class.
   private static final List<Runnable> stops = new ArrayList<>();
   private static final Map<String, Object> before = new HashMap<>(); // the handlers
   private static String first; // null until there is a signal
   private static long firstNanos;
+  private static boolean expected; // a signal that another rank has had
+  private static long expectedNanos;
 
   private StopSignals() {}
 
@@ -41,6 +45,7 @@ final class StopSignals {
   static synchronized void add(Runnable stop) {
     handle();
     first = null;
+    expected = false;
     stops.add(stop);
   }
 
@@ -49,6 +54,14 @@ final class StopSignals {
     handle();
     stops.remove(earlier);
     stops.add(stop);
+  }
+
+  /** All ranks stop: the signal that another one has had may still come. */
+  static synchronized void expect() {
+    if (first == null && !expected && !before.isEmpty()) {
+      expected = true;
+      expectedNanos = System.nanoTime();
+    }
   }
 
   private static void handle() {
@@ -71,7 +84,7 @@ final class StopSignals {
 
   /** Does not call a method any more. After the first signal the next one still ends. */
   static synchronized void remove(Runnable stop) {
-    if (stops.remove(stop) && stops.isEmpty() && first == null) {
+    if (stops.remove(stop) && stops.isEmpty() && first == null && !expected) {
       restore();
     }
   }
@@ -89,7 +102,8 @@ final class StopSignals {
         }
         return;
       }
-      if (stops.isEmpty()) { // the last sync has closed meanwhile
+      boolean isLate = expected && System.nanoTime() - expectedNanos < SLOWER_NANOS;
+      if (stops.isEmpty() && !isLate) { // the last sync has closed meanwhile
         end(name);
         return;
       }
