@@ -806,7 +806,9 @@ public abstract class GradientSync implements AutoCloseable {
      * <p>A second one of either kind, while one of these syncs is open, ends the process at once,
      * with exit code 143 after SIGTERM. It does not wait for other ranks, which throw {@link
      * RankLostException}, and runs no shutdown hooks. The same signal again within a second counts
-     * as one: a scheduler may signal both a launcher, which passes it on, and its ranks.
+     * as one: a scheduler may signal both a launcher, which passes it on, and its ranks. One that
+     * comes within ten seconds after {@link GradientBuckets#stopRequested} has become true is the
+     * first one of this process, also if its last sync has closed by then.
      *
      * <p>Launchers treat signals that they get in ways of their own: {@code gradient-sync run},
      * {@code mpirun} and {@code srun} pass SIGUSR1 on to all ranks; at SIGTERM {@code mpirun} ends
