@@ -1,5 +1,6 @@
 package org.gradientsync.core.buckets;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.reflect.Proxy;
@@ -15,6 +16,8 @@ import org.junit.jupiter.api.Test;
 class ContributionsTest {
   private static final int RANKS = 1000;
 
+  private Object stops; // whether the sync has heard that all stop
+
   private final BucketSync sync =
       (BucketSync)
           Proxy.newProxyInstance(
@@ -24,6 +27,7 @@ class ContributionsTest {
                   switch (method.getName()) {
                     case "size" -> RANKS;
                     case "isStopRequested" -> false;
+                    case "allStop" -> stops = true;
                     default -> throw new AssertionError(method);
                   });
 
@@ -48,6 +52,7 @@ class ContributionsTest {
       place.copyFrom(averages);
       contributions.known();
       assertTrue(contributions.isStopRequested(flags));
+      assertEquals(true, stops);
     }
   }
 }
