@@ -35,6 +35,8 @@ abstract class PerfProgram extends RankedProgram {
   /** Before the JIT compiler has optimized a reducer, small sizes measure the compiler. */
   static final int FIRST_CALLS = 20_000;
 
+  private static final long FIRST_NANOS = 1_000_000_000; // about
+
   private static final int FIRST_BYTES = 1024;
 
   @Option(
@@ -95,7 +97,7 @@ abstract class PerfProgram extends RankedProgram {
       description =
           "Calls of each size before its first round (default: ${DEFAULT-VALUE}), beside "
               + FIRST_CALLS
-              + " small ones for the JIT compiler; 0 for a single call.")
+              + " small ones, or a second of these, for the JIT compiler; 0 for a single call.")
   private int warmUps;
 
   @Option(
@@ -316,7 +318,12 @@ abstract class PerfProgram extends RankedProgram {
       stage(sync, "warming up the JVM with " + sync.reducer());
       long few = collective.count(FIRST_BYTES, type, sync.size());
       try (TimedCase first = prepare(sync, collective, few, !outOfPlace)) {
-        first.warmUp(FIRST_CALLS);
+        long start = System.nanoTime();
+        double nanos = 0;
+        for (int made = 0; made < FIRST_CALLS && nanos < FIRST_NANOS; made += FIRST_CALLS / 20) {
+          first.warmUp(FIRST_CALLS / 20);
+          nanos = sync.communicator().max(System.nanoTime() - start); // the same on all ranks
+        }
       }
     }
     long bytes = minBytes;
