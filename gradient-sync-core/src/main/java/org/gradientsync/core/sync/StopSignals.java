@@ -109,6 +109,9 @@ final class StopSignals {
       }
       first = name;
       firstNanos = System.nanoTime();
+      if (stops.isEmpty()) {
+        return; // this rank has stopped already
+      }
       stops.forEach(Runnable::run);
     }
     log.info(
