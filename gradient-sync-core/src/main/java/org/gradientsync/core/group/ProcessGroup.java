@@ -180,6 +180,10 @@ public final class ProcessGroup implements MatchingGroup {
     return parts.messages();
   }
 
+  public int worldRank() {
+    return ranks().worldRank(rank());
+  }
+
   public Job job() {
     return job;
   }

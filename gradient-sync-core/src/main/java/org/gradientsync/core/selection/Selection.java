@@ -385,8 +385,7 @@ public final class Selection {
     int place = DevicePlaces.agree(communicator, node, group.job().place(), opened != null);
     group.job().setPlace(place);
     DeviceRequest request =
-        new DeviceRequest(
-            group.ranks().worldRank(group.rank()), place, group.job().ranksOnNode(), settings);
+        new DeviceRequest(group.worldRank(), place, group.job().ranksOnNode(), settings);
     DeviceProvider provider =
         new JointChoice(communicator, "device", settings.device().orElse(null))
             .choose(

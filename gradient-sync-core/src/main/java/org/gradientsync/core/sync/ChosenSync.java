@@ -31,11 +31,7 @@ abstract class ChosenSync extends GradientSync implements BucketSync {
 
   ChosenSync(Selection.Choice choice) {
     this.choice = choice;
-    observer =
-        new Observer(
-            choice.device(),
-            choice.reducer().name(),
-            choice.group().ranks().worldRank(choice.group().rank()));
+    observer = new Observer(choice.device(), choice.reducer().name(), choice.group().worldRank());
     order = new CallOrder(rank(), choice.communicator()::giveUp, observer);
     runner = new CallRunner(choice, order, observer);
   }

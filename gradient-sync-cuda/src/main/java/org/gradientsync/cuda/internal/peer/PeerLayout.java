@@ -159,7 +159,8 @@ final class PeerLayout {
 
   /**
    * As {@link #batches}, where each owner has a block of {@code count} elements. Larger ones go in
-   * chunks of two batches, so that owners add while more elements are on their way.
+   * chunks of two batches, so that owners add while more elements are on their way. Measured on two
+   * H200: one chunk is the fastest of up to five batches, and two batches of more.
    */
   int batchesOfBlocks(PeerAlgorithm algorithm, DataType type, long count, int blocks) {
     int most = batches(algorithm, type, count * ranks, blocks);
