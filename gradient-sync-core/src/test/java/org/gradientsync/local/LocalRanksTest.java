@@ -70,6 +70,7 @@ class LocalRanksTest {
     CountDownLatch closed = new CountDownLatch(1);
     LocalRanks.run(
         2,
+        builder -> builder.timeout(Duration.ofSeconds(20)),
         sync -> {
           DeviceBuffer second = sync.allocate(DataType.FLOAT32, 3);
           try (DeviceBuffer first = sync.allocate(DataType.FLOAT32, 3)) {

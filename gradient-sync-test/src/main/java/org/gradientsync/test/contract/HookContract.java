@@ -98,6 +98,12 @@ public abstract class HookContract {
     return GradientBuckets.builder(sync, MODEL).firstBucketBytes(1_000).bucketBytes(1_000);
   }
 
+  private static int buckets(GradientSync sync) {
+    try (GradientBuckets buckets = small(sync).build()) {
+      return buckets.bucketCount();
+    }
+  }
+
   /** Not of low rank, and different on each rank. */
   private static double[] gradient(int rank, int parameter, int step) {
     SplittableRandom random = new SplittableRandom(rank * 1_000L + parameter * 100 + step);
@@ -209,13 +215,17 @@ public abstract class HookContract {
         ranks,
         sync -> {
           boolean last = sync.rank() == ranks - 1;
-          String expected = "the hook of the buckets has thrown: bucket=1, rank=" + (ranks - 1);
           for (int i = 0; i < 4; i++) {
             Throwable thrown = i % 2 == 0 ? declared : undeclared;
-            boolean after = i > 1; // when the others need no more of this hook's calls
+            boolean after = i > 1; // when the others wait for no more calls of hooks
+            GradientSync part = sync.split(0, sync.rank());
+            int failing = after ? buckets(part) - 1 : 1;
+            String expected =
+                "the hook of the buckets has thrown: bucket=%d, rank=%d"
+                    .formatted(failing, ranks - 1);
             BucketHook hook =
                 bucket -> {
-                  boolean fails = bucket.index() == 1 && last;
+                  boolean fails = bucket.index() == failing && last;
                   if (!fails || after) {
                     EXACT.average(bucket);
                   }
@@ -223,7 +233,6 @@ public abstract class HookContract {
                     HookContract.<Error>raise(thrown);
                   }
                 };
-            GradientSync part = sync.split(0, sync.rank());
             try (GradientBuckets buckets = small(part).overlap(overlap).hook(hook).build()) {
               GradientSyncException e =
                   assertThrows(GradientSyncException.class, () -> step(part, buckets, 0));
