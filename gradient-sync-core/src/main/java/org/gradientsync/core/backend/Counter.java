@@ -20,6 +20,7 @@ public final class Counter implements Message {
 
   private final ByteBuffer memory;
   private final int offset;
+  private final Runnable alive;
   private long expected;
 
   /**
@@ -27,8 +28,18 @@ public final class Counter implements Message {
    * @param offset a multiple of 8
    */
   public Counter(ByteBuffer memory, int offset) {
+    this(memory, offset, () -> {});
+  }
+
+  /**
+   * @param memory direct memory in native byte order
+   * @param offset a multiple of 8
+   * @param alive throws if nobody will set the counter any more; called by each test that fails
+   */
+  public Counter(ByteBuffer memory, int offset, Runnable alive) {
     this.memory = memory;
     this.offset = offset;
+    this.alive = alive;
   }
 
   /**
@@ -60,6 +71,10 @@ public final class Counter implements Message {
 
   @Override
   public boolean test() {
-    return get() >= expected;
+    if (get() >= expected) {
+      return true;
+    }
+    alive.run();
+    return false;
   }
 }

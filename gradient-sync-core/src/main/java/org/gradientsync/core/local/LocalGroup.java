@@ -1,8 +1,12 @@
 package org.gradientsync.core.local;
 
+import java.nio.ByteBuffer;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLong;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.local.LocalRanks;
@@ -13,6 +17,8 @@ public final class LocalGroup {
   public static final int CALLER = -1;
 
   private final MatchingQueue[][] queues;
+  private final Map<Long, ByteBuffer> shown = new ConcurrentHashMap<>();
+  private final AtomicLong keys = new AtomicLong();
   private int failed; // a rank or CALLER
   private volatile Throwable cause; // or null
   private volatile boolean ended; // true once the failed rank has closed its sync
@@ -39,6 +45,21 @@ public final class LocalGroup {
 
   MatchingQueue queue(int sender, int receiver) {
     return queues[sender][receiver];
+  }
+
+  /** Shows memory to the other ranks. Returns the key with which they get it. */
+  long show(ByteBuffer memory) {
+    long key = keys.incrementAndGet();
+    shown.put(key, memory);
+    return key;
+  }
+
+  ByteBuffer shown(long key) {
+    return shown.get(key);
+  }
+
+  void hide(long key) {
+    shown.remove(key);
   }
 
   /**

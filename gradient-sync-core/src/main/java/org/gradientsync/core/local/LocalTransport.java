@@ -18,6 +18,10 @@ public final class LocalTransport implements Transport {
     this.rank = rank;
   }
 
+  LocalGroup group() {
+    return group;
+  }
+
   @Override
   public String name() {
     return NAME;

@@ -3,12 +3,13 @@ package org.gradientsync.core.rendezvous;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Counter;
 import org.gradientsync.spi.Message;
 
 /**
- * A rendezvous in memory that all ranks of a group have mapped. Each rank writes to its own rows
- * and reads the others', so a rendezvous costs a few loads and stores.
+ * A rendezvous in memory that all ranks of a group see. Each rank writes to its own rows and reads
+ * the others', so a rendezvous costs a few loads and stores.
  *
  * <p>Each counter of a rank is in a cache line of its own, and only grows. One more word says which
  * rank it waits for in the middle of a call. A rank alternates between two slots for what it asks
@@ -34,6 +35,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   private final int rank;
   private final NodeMemory node;
+  private final Runnable alive;
   private final ByteBuffer[][] calls;
   private final Counter[][] counters;
   private Payload next; // travels with the next call, or null
@@ -41,8 +43,18 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   /** Takes {@link #BYTES} zeros of each rank. */
   public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
+    this(memory, rank, size, () -> {});
+  }
+
+  /**
+   * As above, for ranks whose failures are known at once.
+   *
+   * @param alive throws if a rank has failed; called before a call and while this rank waits
+   */
+  public SharedMemoryRendezvous(NodeMemory memory, int rank, int size, Runnable alive) {
     this.rank = rank;
     node = memory;
+    this.alive = alive;
     calls = new ByteBuffer[size][SLOTS];
     counters = new Counter[size][COUNTERS];
     for (int peer = 0; peer < size; peer++) {
@@ -51,7 +63,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
         calls[peer][i] = call.order(ByteOrder.nativeOrder());
       }
       for (int counter = 0; counter < COUNTERS; counter++) {
-        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE);
+        counters[peer][counter] = new Counter(memory.of(peer), counter * LINE, alive);
       }
     }
   }
@@ -59,6 +71,11 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   @Override
   public void arrive(long sequence, ByteBuffer record) {
     current = sequence;
+    try {
+      alive.run();
+    } catch (RankLostException e) {
+      return; // this rank does not take part: the wait for its own counter throws
+    }
     call(rank).put(0, record, 0, CallRecord.BYTES);
     if (next != null) {
       next.write(slot());

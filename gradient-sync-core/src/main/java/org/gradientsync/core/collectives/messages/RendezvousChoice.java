@@ -2,6 +2,7 @@ package org.gradientsync.core.collectives.messages;
 
 import java.nio.LongBuffer;
 import java.util.Arrays;
+import java.util.function.Function;
 import java.util.function.IntUnaryOperator;
 import org.gradientsync.Communicator;
 import org.gradientsync.SumOrder;
@@ -12,6 +13,7 @@ import org.gradientsync.core.host.SharedFiles;
 import org.gradientsync.core.ranks.NodeLayout;
 import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.NodeMemory;
+import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Settings;
@@ -40,6 +42,27 @@ public final class RendezvousChoice {
    * @throws IllegalArgumentException if the setting has another value
    */
   public static void choose(RankGroup ranks, Settings settings, boolean carriesPayload) {
+    choose(
+        ranks,
+        settings,
+        carriesPayload,
+        communicator ->
+            new SharedMemoryRendezvous(
+                NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES),
+                ranks.rank(),
+                ranks.size()));
+  }
+
+  /**
+   * As above, with another way to share memory on one node.
+   *
+   * @param onOneNode makes the rendezvous, or throws {@link UnavailableException} on all ranks
+   */
+  public static void choose(
+      RankGroup ranks,
+      Settings settings,
+      boolean carriesPayload,
+      Function<Communicator, Rendezvous> onOneNode) {
     boolean messages = settings.meetsByMessages();
     ProcessGroup group = ProcessGroup.of(ranks);
     if (group.size() == 1) {
@@ -55,11 +78,7 @@ public final class RendezvousChoice {
     }
     try {
       if (communicator.nodeCount() == 1) {
-        NodeMemory memory = NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES);
-        group
-            .parts()
-            .arrivals()
-            .useRendezvous(new SharedMemoryRendezvous(memory, group.rank(), group.size()));
+        group.parts().arrivals().useRendezvous(onOneNode.apply(communicator));
       } else {
         useNodes(group, communicator, new SharedFiles(), settings.order() == SumOrder.ANY);
       }
