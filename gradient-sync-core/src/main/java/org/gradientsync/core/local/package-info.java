@@ -5,7 +5,8 @@
  * org.gradientsync.core.local.MatchingQueue} from each to each, and the first failure. A {@link
  * org.gradientsync.core.local.LocalTransport} is one rank's view of it. A message waits in its
  * queue until the other side starts; the side that comes second copies, so there is no thread and
- * no buffer in between.
+ * no buffer in between. A sync's ranks compare their calls in memory that each {@link
+ * org.gradientsync.core.local.LocalGroup#show shows} to the others.
  *
  * <p>{@link org.gradientsync.core.local.LocalWorld} is the group of a thread that no launcher has
  * started: the run that it belongs to, or itself alone. {@link
