@@ -37,7 +37,9 @@ public interface BucketHook {
    * stream, which waits for the gradients. The hook may return when it has enqueued its work there.
    *
    * <p>An exception ends the step as that of an average does, and closes {@link FullBucket#sync},
-   * so that the other ranks throw a {@link RankLostException} instead of waiting.
+   * so that the other ranks throw a {@link RankLostException} instead of waiting. A hook that
+   * neither returns nor makes a call for about a quarter longer than the time-out of calls is
+   * interrupted, and the step ends likewise.
    *
    * @param bucket the bucket; the same object in each step, until {@link GradientBuckets#rebuild}
    */

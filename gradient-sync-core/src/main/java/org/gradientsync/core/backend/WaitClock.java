@@ -18,15 +18,23 @@ public final class WaitClock {
   /** The maximum that one look adds. */
   static final Duration MAX_PER_LOOK = Duration.ofMillis(100);
 
-  private static final long MAX_NANOS = MAX_PER_LOOK.toNanos();
-
   private final LongSupplier nanoTime;
+  private final long maxNanos; // per look
   private long looked;
   private long waited;
 
   /** Starts now. */
   public WaitClock() {
-    this(System::nanoTime);
+    this(MAX_PER_LOOK);
+  }
+
+  /**
+   * Starts now.
+   *
+   * @param maxPerLook the maximum that one look adds, for a thread that looks less often
+   */
+  public WaitClock(Duration maxPerLook) {
+    this(System::nanoTime, maxPerLook);
   }
 
   /**
@@ -35,7 +43,12 @@ public final class WaitClock {
    * @param nanoTime like {@link System#nanoTime}
    */
   WaitClock(LongSupplier nanoTime) {
+    this(nanoTime, MAX_PER_LOOK);
+  }
+
+  private WaitClock(LongSupplier nanoTime, Duration maxPerLook) {
     this.nanoTime = nanoTime;
+    maxNanos = maxPerLook.toNanos();
     restart();
   }
 
@@ -52,7 +65,7 @@ public final class WaitClock {
    */
   public long look() {
     long now = nanoTime.getAsLong();
-    waited += Math.min(now - looked, MAX_NANOS);
+    waited += Math.min(now - looked, maxNanos);
     looked = now;
     return waited;
   }

@@ -3,6 +3,8 @@ package org.gradientsync.core.buckets;
 import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.core.backend.Amounts;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
 
@@ -11,33 +13,39 @@ final class BucketHooks implements AutoCloseable {
   final BucketSync sync;
   final GradientSync own;
   private final BucketHook hook;
+  private final HookWatch watch;
 
   /** Makes the hook's sync. Collective. */
   BucketHooks(BucketSync sync, BucketHook hook) {
     this.sync = sync;
     this.hook = hook;
     own = sync.split(0, sync.rank());
+    watch = new HookWatch(((BucketSync) own).ownCommunicator());
   }
 
   /**
    * Calls the hook, whose calls have the origin of the bucket.
    *
-   * @throws GradientSyncException if the hook has thrown; the other ranks then throw, too
+   * @throws GradientSyncException if the hook has thrown, or was interrupted because it blocked;
+   *     the other ranks then throw, too
    */
   void average(BucketHook.FullBucket bucket, Origin origin) {
     BucketSync calls = (BucketSync) own;
     calls.setOrigin(origin);
+    boolean blocked = false;
     try {
-      hook.average(bucket);
+      watch.begin();
+      try {
+        hook.average(bucket);
+      } finally {
+        blocked = watch.end();
+      }
+      if (blocked) {
+        throw new GradientSyncException("it returned when it was interrupted");
+      }
       calls.setOrigin(Origin.SYNC);
     } catch (Exception | Error e) { // also those that other languages do not declare
-      String what =
-          "the hook of the buckets has thrown: bucket="
-              + bucket.index()
-              + ", rank="
-              + sync.rank()
-              + ", error="
-              + e;
+      String what = describe(bucket, e, blocked);
       // Otherwise other ranks would wait for this rank, in the hook or behind it.
       Resources.closeAllAfter(
           e,
@@ -48,11 +56,29 @@ final class BucketHooks implements AutoCloseable {
               sync.ownCommunicator().giveUp(what, e);
             }
           });
-      if (e instanceof GradientSyncException || e instanceof Error) {
+      if (!blocked && (e instanceof GradientSyncException || e instanceof Error)) {
         throw e;
       }
       throw new GradientSyncException(what + "; close the buckets and the sync", e);
     }
+  }
+
+  private String describe(BucketHook.FullBucket bucket, Throwable error, boolean blocked) {
+    GroupCommunicator ranks = sync.ownCommunicator();
+    String what =
+        blocked
+            ? "was interrupted, because it neither returned nor made a call for longer than the"
+                + " time-out of "
+                + Amounts.time(ranks.timeout())
+            : "has thrown";
+    return "the hook of the buckets "
+        + what
+        + ": bucket="
+        + bucket.index()
+        + ", rank="
+        + sync.rank()
+        + ", error="
+        + error;
   }
 
   /**
@@ -72,6 +98,6 @@ final class BucketHooks implements AutoCloseable {
 
   @Override
   public void close() {
-    own.close();
+    Resources.closeAll(watch, own);
   }
 }

@@ -26,6 +26,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -251,6 +252,49 @@ public abstract class HookContract {
             }
           }
         });
+  }
+
+  /** On all ranks, so that no call of another rank ends it. */
+  @Test
+  void aHookThatBlocksIsInterrupted() {
+    int ranks = several().findFirst().orElseThrow();
+    runner()
+        .run(
+            ranks,
+            b -> b.timeout(Duration.ofSeconds(2)),
+            sync -> {
+              for (boolean swallows : new boolean[] {false, true}) {
+                BucketHook hook =
+                    bucket -> {
+                      EXACT.average(bucket);
+                      if (bucket.index() == 1) {
+                        block(swallows);
+                      }
+                    };
+                GradientSync part = sync.split(0, sync.rank());
+                try (GradientBuckets buckets = small(part).overlap(swallows).hook(hook).build()) {
+                  GradientSyncException e =
+                      assertThrows(GradientSyncException.class, () -> step(part, buckets, 0));
+                  String expected =
+                      "the hook of the buckets was interrupted, because it neither returned nor"
+                          + " made a call for longer than the time-out of 2 s: bucket=1, rank=";
+                  // Of this rank, or of one that came first.
+                  assertTrue(e.getMessage().contains(expected), e.toString());
+                }
+                assertFalse(Thread.interrupted());
+                sync.barrier();
+              }
+            });
+  }
+
+  private static void block(boolean swallows) {
+    try {
+      new CountDownLatch(1).await();
+    } catch (InterruptedException e) {
+      if (!swallows) {
+        throw new IllegalStateException(e);
+      }
+    }
   }
 
   @SuppressWarnings("unchecked")

@@ -158,6 +158,16 @@ public final class GroupCommunicator implements Communicator {
     make(origin, BARRIER);
   }
 
+  /** The time-out of a call in nanoseconds, a hundred years at most. */
+  public long timeoutNanos() {
+    return group.timeouts().timeoutNanos();
+  }
+
+  /** The time in nanoseconds since this rank's last call ended, or began if it is running. */
+  public long sinceLastCall() {
+    return group.parts().calls().sinceLast();
+  }
+
   /** Breaks the group, if it is not broken yet: calls of the other ranks throw and say why. */
   public void giveUp(String why, Throwable cause) {
     synchronized (group) {
