@@ -1,21 +1,23 @@
 package org.gradientsync.core.buckets;
 
+import java.time.Duration;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
-import org.gradientsync.core.diagnosis.Watch;
 
 /**
  * Interrupts a hook that blocks: that neither returns nor makes a call for longer than calls may
  * take. Otherwise all ranks would wait for ever if the hook of each blocks.
  */
 final class HookWatch implements AutoCloseable {
+  private static final Duration PERIOD = Duration.ofMillis(250);
+
   private final GroupCommunicator calls;
   private final long limitNanos;
-  private final WaitClock clock = new WaitClock(Watch.PERIOD.multipliedBy(2));
-  private final Runnable look = this::look;
+  private final WaitClock clock = new WaitClock(PERIOD.multipliedBy(2));
   private Thread running; // a hook, or null
   private boolean interrupted;
   private long sinceLastCall;
+  private boolean closed;
 
   /**
    * @param calls of the hook
@@ -24,7 +26,9 @@ final class HookWatch implements AutoCloseable {
     this.calls = calls;
     long timeoutNanos = calls.timeoutNanos();
     limitNanos = timeoutNanos + timeoutNanos / 4; // so that a call that waits throws first
-    Watch.add(look);
+    Thread thread = new Thread(this::run, "gradient-sync-hook-watch");
+    thread.setDaemon(true);
+    thread.start();
   }
 
   /** The calling thread begins a hook. */
@@ -43,7 +47,18 @@ final class HookWatch implements AutoCloseable {
     return interrupted;
   }
 
-  private synchronized void look() {
+  private synchronized void run() {
+    while (!closed) {
+      look();
+      try {
+        wait(PERIOD.toMillis());
+      } catch (InterruptedException e) {
+        return; // nobody does that
+      }
+    }
+  }
+
+  private void look() {
     if (running == null || interrupted) {
       return;
     }
@@ -59,7 +74,8 @@ final class HookWatch implements AutoCloseable {
   }
 
   @Override
-  public void close() {
-    Watch.remove(look);
+  public synchronized void close() {
+    closed = true;
+    notifyAll();
   }
 }

@@ -1,7 +1,6 @@
 package org.gradientsync.core.diagnosis;
 
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,18 +13,15 @@ import org.gradientsync.core.ranks.GroupKey;
 
 /**
  * The thread of this JVM that looks whether other processes request reports, because the ranks' own
- * threads may be stuck, and at what else may be stuck. It runs while there is anything to watch.
- * Ranks of one JVM ask each other directly.
+ * threads may be stuck. It runs while there are groups to watch. Ranks of one JVM ask each other
+ * directly.
  */
 public final class Watch {
   // For tests: how often groups were served, and files looked for.
   static final AtomicLong PERIODS = new AtomicLong();
   static final AtomicLong LOOKS = new AtomicLong();
 
-  /** How long this thread waits between two looks. */
-  public static final Duration PERIOD = Duration.ofMillis(250);
-
-  private static final Set<Runnable> OTHERS = ConcurrentHashMap.newKeySet();
+  private static final long PERIOD_NANOS = 250_000_000;
   private static final Map<GroupKey, Here> GROUPS = new ConcurrentHashMap<>();
   private static Thread thread;
 
@@ -43,25 +39,6 @@ public final class Watch {
   public static synchronized void add(Reports reports) {
     reports.here = GROUPS.computeIfAbsent(reports.group.key(), key -> new Here());
     reports.here.ranks.add(reports);
-    start();
-  }
-
-  /**
-   * Looks at something in each period.
-   *
-   * @param look returns soon, and throws nothing
-   */
-  public static synchronized void add(Runnable look) {
-    OTHERS.add(look);
-    start();
-  }
-
-  /** Looks no more, but for a look that has begun. */
-  public static synchronized void remove(Runnable look) {
-    OTHERS.remove(look);
-  }
-
-  private static void start() {
     if (thread == null) {
       thread = new Thread(Watch::run, "gradient-sync-watch");
       thread.setDaemon(true);
@@ -80,17 +57,16 @@ public final class Watch {
   private static void run() {
     while (!isOver()) {
       try {
-        OTHERS.forEach(Runnable::run);
         look();
       } catch (OutOfMemoryError e) {
         // also for the log; there may be memory in the next period
       }
-      LockSupport.parkNanos(PERIOD.toNanos());
+      LockSupport.parkNanos(PERIOD_NANOS);
     }
   }
 
   private static synchronized boolean isOver() {
-    if (GROUPS.isEmpty() && OTHERS.isEmpty()) {
+    if (GROUPS.isEmpty()) {
       thread = null;
       return true;
     }

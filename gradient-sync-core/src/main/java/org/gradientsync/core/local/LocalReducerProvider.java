@@ -35,7 +35,7 @@ public final class LocalReducerProvider extends MessageReducerProvider {
           false,
           communicator ->
               new SharedMemoryRendezvous(
-                  NodeMemory.ofThreads(share(communicator, transport.group())),
+                  new NodeMemory(null, null, share(communicator, transport.group())),
                   ranks.rank(),
                   ranks.size(),
                   transport.group()::requireAlive));

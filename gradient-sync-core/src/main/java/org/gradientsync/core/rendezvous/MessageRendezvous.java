@@ -76,7 +76,7 @@ public final class MessageRendezvous implements Rendezvous {
     this.notices = notices;
     nodeSize = layout.ranksOf(layout.node()).size();
     leader = layout.ranksOf(layout.node()).get(0);
-    node = new SharedMemoryRendezvous(memory, layout.localRank(), nodeSize);
+    node = new SharedMemoryRendezvous(memory, layout.localRank(), nodeSize, () -> {});
     int adding = sums ? nodeSize : 0;
     int bytes = GatheredCalls.bytes(group.size(), payload, adding);
     ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, bytes);

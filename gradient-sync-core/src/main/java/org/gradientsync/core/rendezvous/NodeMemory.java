@@ -62,11 +62,6 @@ public record NodeMemory(SharedFiles files, SharedFiles.Owner[] owners, ByteBuff
     return new NodeMemory(files, owners, memory);
   }
 
-  /** The memory of ranks that are threads of one JVM. */
-  public static NodeMemory ofThreads(ByteBuffer[] memory) {
-    return new NodeMemory(null, null, memory);
-  }
-
   /** Private zeros of a rank that shares no memory; files may be null. */
   public static NodeMemory ofOne(int bytes, SharedFiles files) {
     SharedFiles.Owner[] owners = {files == null ? null : files.owner()};

@@ -41,15 +41,10 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   private Payload next; // travels with the next call, or null
   private long current;
 
-  /** Takes {@link #BYTES} zeros of each rank. */
-  public SharedMemoryRendezvous(NodeMemory memory, int rank, int size) {
-    this(memory, rank, size, () -> {});
-  }
-
   /**
-   * As above, for ranks whose failures are known at once.
-   *
-   * @param alive throws if a rank has failed; called before a call and while this rank waits
+   * @param memory {@link #BYTES} zeros of each rank
+   * @param alive throws if a rank has failed, where that is known at once; called while others are
+   *     awaited
    */
   public SharedMemoryRendezvous(NodeMemory memory, int rank, int size, Runnable alive) {
     this.rank = rank;

@@ -30,7 +30,7 @@ class SharedMemoryRendezvousTest {
             NodeMemory memory =
                 NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
             SharedMemoryRendezvous rendezvous =
-                new SharedMemoryRendezvous(memory, group.rank(), RANKS);
+                new SharedMemoryRendezvous(memory, group.rank(), RANKS, () -> {});
             ByteBuffer record = HostBuffers.allocate(CallRecord.BYTES);
             rendezvous.arrive(5, record);
             own.barrier();

@@ -50,7 +50,8 @@ public final class RendezvousChoice {
             new SharedMemoryRendezvous(
                 NodeMemory.share(communicator, SharedMemoryRendezvous.BYTES),
                 ranks.rank(),
-                ranks.size()));
+                ranks.size(),
+                () -> {}));
   }
 
   /**

@@ -54,7 +54,7 @@ public final class SharedMemoryReducerProvider implements ReducerProvider {
         NodeMemory.share(
             context.communicator(), rank -> SharedMemoryRendezvous.BYTES, device.share());
     SharedMemoryRendezvous rendezvous =
-        new SharedMemoryRendezvous(memory, group.rank(), group.size());
+        new SharedMemoryRendezvous(memory, group.rank(), group.size(), () -> {});
     group.parts().arrivals().useRendezvous(rendezvous);
     return new SharedMemoryReducer(name(), group, rendezvous, device, memory);
   }

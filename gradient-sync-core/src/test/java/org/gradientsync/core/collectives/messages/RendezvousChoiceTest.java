@@ -88,7 +88,7 @@ class RendezvousChoiceTest {
           NodeMemory memory =
               NodeMemory.share(new GroupCommunicator(group), SharedMemoryRendezvous.BYTES);
           SharedMemoryRendezvous rendezvous =
-              new SharedMemoryRendezvous(memory, group.rank(), group.size());
+              new SharedMemoryRendezvous(memory, group.rank(), group.size(), () -> {});
           group.parts().arrivals().useRendezvous(rendezvous);
           try (HostDevice device = new HostDevice();
               SharedMemoryReducer reducer =
