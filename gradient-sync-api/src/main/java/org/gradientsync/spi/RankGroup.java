@@ -85,6 +85,15 @@ public interface RankGroup extends AutoCloseable {
   String whyLeft(int peer);
 
   /**
+   * Whether another rank has told this one that a call of it failed, or that it has left. Any
+   * thread may call it.
+   *
+   * @param peer another rank
+   * @return false if that is not known yet
+   */
+  boolean hasGivenUp(int peer);
+
+  /**
    * The reason that another rank gave when one of its calls failed. Waits for the reason for up to
    * 200 ms, because the failure can be visible earlier. Any thread may call it.
    *

@@ -327,6 +327,11 @@ public final class ProcessGroup implements MatchingGroup {
   }
 
   @Override
+  public boolean hasGivenUp(int peer) {
+    return parts.liveness().departures().hasLeftOrFailed(peer);
+  }
+
+  @Override
   public String whyGivenUp(int peer) {
     return state.whyGivenUp(peer);
   }

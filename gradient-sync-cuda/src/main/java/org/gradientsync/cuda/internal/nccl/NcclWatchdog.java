@@ -33,7 +33,6 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
   private volatile Failure failure; // or null
   private volatile boolean told;
   private NcclCall warned;
-  private int next;
 
   /** What ended the communicator. */
   private record Failure(boolean timedOut, String text) {}
@@ -155,15 +154,14 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
     for (int peer = 0; peer < group.size(); peer++) {
       String left = peer == group.rank() ? "" : group.whyLeft(peer);
       String why = !group.isAlive(peer) ? " has died" : left.isEmpty() ? "" : " has left: " + left;
+      if (why.isEmpty() && peer != group.rank() && group.hasGivenUp(peer)) {
+        String reason = group.whyGivenUp(peer);
+        why = reason.isEmpty() ? "" : " gave up: " + reason;
+      }
       if (!why.isEmpty()) {
         fail(false, group.name(peer) + why + ", call=" + call.describe());
         return;
       }
-    }
-    next = (next + 1) % group.size(); // one at a time: it may take a while
-    String why = next == group.rank() ? "" : group.whyGivenUp(next);
-    if (!why.isEmpty()) {
-      fail(false, group.name(next) + " gave up: " + why + ", call=" + call.describe());
     }
   }
 

@@ -90,12 +90,16 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
       if (peer != group.rank() && isLate(peer)) {
         late.add(peer);
         String left = group.whyLeft(peer);
+        String why = group.hasGivenUp(peer) ? group.whyGivenUp(peer) : "";
+        String gone =
+            !left.isEmpty()
+                ? " has left: " + left + ", before its GPU came"
+                : why.isEmpty() ? "" : " gave up in the middle of a call: " + why;
         // Check again, because the rank may have enqueued the call before it left. A rank that no
         // longer counts may have, too.
-        if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
+        if (!gone.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
           giveUp();
-          throw group.broken(
-              group.name(peer) + " has left: " + left + ", before its GPU came", null);
+          throw group.broken(group.name(peer) + gone, null);
         }
       }
     }
