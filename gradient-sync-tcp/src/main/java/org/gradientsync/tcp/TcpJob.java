@@ -22,7 +22,6 @@ import org.slf4j.LoggerFactory;
 final class TcpJob implements Listener.Doorkeeper {
   private static final Logger log = LoggerFactory.getLogger(TcpJob.class);
   private static final long LINGER_NANOS = 3_000_000_000L;
-  private static final int KEEPS_ALL = 16; // ranks
   private static final int HEARTBEATS = 6; // in the longest silence
 
   private final Coordinates own;
@@ -79,25 +78,12 @@ final class TcpJob implements Listener.Doorkeeper {
         new Connector(own.rank(), all, job, handshake, from, endpoint, lobby.connectNanos());
     endpoint.setConnector(made::connect);
     for (int peer = 0; peer < all.length; peer++) {
-      if (channels[peer] != null && isKept(own.rank(), peer, all.length)) {
+      if (channels[peer] != null) {
         channels[peer].configureBlocking(false);
         endpoint.attach(peer, channels[peer]);
-      } else if (channels[peer] != null) {
-        Listener.close(channels[peer]);
       }
     }
     connector = made;
-  }
-
-  /**
-   * Whether two ranks keep the connection by which one of them came to rank 0. In a large job those
-   * do that exchange calls, which are 2 log2 n for each rank; others connect when they need to.
-   */
-  private static boolean isKept(int rank, int peer, int size) {
-    int distance = Math.abs(rank - peer);
-    return size <= KEEPS_ALL
-        || Integer.bitCount(distance) == 1
-        || Integer.bitCount(size - distance) == 1;
   }
 
   /** By memory or host: the numbers that a launcher has given on each node say less. */

@@ -4,8 +4,7 @@
  *
  * <p><b>Start.</b> {@link TcpLauncher} reads torchrun's variables or the settings {@code tcp.*}.
  * Rank 0 listens at the master's port. The others connect to it, say where they listen, and get all
- * addresses once all have come. Two ranks connect when one first starts a message for the other. Of
- * the connections to rank 0, a job of more than 16 ranks keeps a logarithmic number.
+ * addresses once all have come. Two ranks connect when one first starts a message for the other.
  *
  * <p><b>Handshake.</b> The connector sends a hello with its role, rank, size, the job's id and a
  * nonce; the acceptor sends a nonce; each then proves the job's secret by HMAC-SHA256 over all of

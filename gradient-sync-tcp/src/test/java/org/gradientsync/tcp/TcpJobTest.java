@@ -17,17 +17,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
-import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -447,59 +444,6 @@ class TcpJobTest {
         channel.close();
       }
     }
-  }
-
-  /** All others come to rank 0, which would have 39 connections. */
-  @Test
-  void inALargeJobRankZeroKeepsFewConnections() throws Exception {
-    int size = 40;
-    int port = Ranks.freePort();
-    Settings none = new Settings(Map.of());
-    List<TcpJob> jobs =
-        ThreadRanks.run(
-            port,
-            size,
-            (rank, builder) -> {
-              Coordinates own =
-                  new Coordinates(
-                      rank, size, "127.0.0.1", port, -1, -1, "secret", "", false, false, 0);
-              return JobStart.first(own, none, List.of()).join();
-            });
-    try {
-      List<Integer> kept =
-          IntStream.range(1, size).filter(jobs.get(0).endpoint()::isConnected).boxed().toList();
-      assertEquals(List.of(1, 2, 4, 8, 16, 24, 32, 36, 38, 39), kept);
-      for (int rank = 1; rank < size; rank++) {
-        assertEquals(kept.contains(rank), jobs.get(rank).endpoint().isConnected(0));
-      }
-    } finally {
-      jobs.forEach(TcpJob::close);
-    }
-  }
-
-  /** Rank 11 has no connection to rank 0. */
-  @Test
-  void inALargeJobAllHearOfOneThatLeaves() throws Exception {
-    List<String> texts =
-        ThreadRanks.run(
-            Ranks.freePort(),
-            40,
-            (rank, builder) -> {
-              try (GradientSync sync = builder.reducer("tcp").create()) {
-                float[] values = {rank};
-                sync.average(values);
-                assertEquals(19.5f, values[0]);
-                if (rank == 11) {
-                  return "rank 11 has left";
-                }
-                sync.barrier();
-                return "no exception";
-              } catch (GradientSyncException e) {
-                return e.getMessage();
-              }
-            });
-    requireAll(texts, "rank 11");
-    requireAll(texts, "has left");
   }
 
   /** Whoever opens many keeps no more than the listener's limit. */
