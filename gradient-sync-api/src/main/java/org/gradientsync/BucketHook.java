@@ -39,7 +39,8 @@ public interface BucketHook {
    * <p>An exception ends the step as that of an average does, and closes {@link FullBucket#sync},
    * so that the other ranks throw a {@link RankLostException} instead of waiting. A hook that
    * neither returns nor makes a call for about a quarter longer than the time-out of calls is
-   * interrupted, and the step ends likewise.
+   * interrupted until it ends, and the step ends likewise. What the hook averages in the background
+   * is complete before the step goes on.
    *
    * @param bucket the bucket; the same object in each step, until {@link GradientBuckets#rebuild}
    */

@@ -7,9 +7,9 @@ import java.nio.ByteOrder;
 import org.gradientsync.spi.Message;
 
 /**
- * A number in memory that several processes have mapped. One rank sets it, the others watch it. It
- * only grows, so it is never reset. A rank that sees a value also sees everything that was written
- * before it.
+ * A number in memory that several processes have mapped, or several threads see. One rank sets it,
+ * the others watch it. It only grows, so it is never reset. A rank that sees a value also sees
+ * everything that was written before it.
  */
 public final class Counter implements Message {
   /** The distance between counters: two cache lines, because processors prefetch pairs of lines. */

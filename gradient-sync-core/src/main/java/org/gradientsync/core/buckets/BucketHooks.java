@@ -4,7 +4,6 @@ import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.Amounts;
-import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
 
@@ -37,6 +36,7 @@ final class BucketHooks implements AutoCloseable {
       watch.begin();
       try {
         hook.average(bucket);
+        calls.awaitTurn(); // averages that it has begun in the background
       } finally {
         blocked = watch.end();
       }
@@ -45,7 +45,7 @@ final class BucketHooks implements AutoCloseable {
       }
       calls.setOrigin(Origin.SYNC);
     } catch (Exception | Error e) { // also those that other languages do not declare
-      String what = describe(bucket, e, blocked);
+      String what = describe(bucket, blocked) + ", error=" + e;
       // Otherwise other ranks would wait for this rank, in the hook or behind it.
       Resources.closeAllAfter(
           e,
@@ -56,29 +56,30 @@ final class BucketHooks implements AutoCloseable {
               sync.ownCommunicator().giveUp(what, e);
             }
           });
-      if (!blocked && (e instanceof GradientSyncException || e instanceof Error)) {
+      if (!blocked && e instanceof GradientSyncException) {
+        throw e;
+      }
+      if (!blocked && e instanceof Error) {
+        e.addSuppressed(new GradientSyncException(what));
         throw e;
       }
       throw new GradientSyncException(what + "; close the buckets and the sync", e);
     }
   }
 
-  private String describe(BucketHook.FullBucket bucket, Throwable error, boolean blocked) {
-    GroupCommunicator ranks = sync.ownCommunicator();
+  private String describe(BucketHook.FullBucket bucket, boolean blocked) {
     String what =
         blocked
             ? "was interrupted, because it neither returned nor made a call for longer than the"
                 + " time-out of "
-                + Amounts.time(ranks.timeout())
+                + Amounts.time(sync.ownCommunicator().timeout())
             : "has thrown";
     return "the hook of the buckets "
         + what
         + ": bucket="
         + bucket.index()
         + ", rank="
-        + sync.rank()
-        + ", error="
-        + error;
+        + sync.rank();
   }
 
   /**

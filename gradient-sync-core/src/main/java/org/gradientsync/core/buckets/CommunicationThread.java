@@ -1,6 +1,7 @@
 package org.gradientsync.core.buckets;
 
 import java.util.ArrayDeque;
+import java.util.Objects;
 import java.util.function.BiConsumer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSyncException;
@@ -139,7 +140,7 @@ public final class CommunicationThread implements AutoCloseable {
         "sync is broken by an earlier failure in the background, rank="
             + rank
             + ": "
-            + endOfAll.getMessage(),
+            + Objects.requireNonNullElse(endOfAll.getMessage(), endOfAll.toString()),
         endOfAll);
   }
 

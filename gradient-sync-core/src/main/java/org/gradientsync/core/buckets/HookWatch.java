@@ -5,18 +5,21 @@ import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 
 /**
- * Interrupts a hook that blocks: that neither returns nor makes a call for longer than calls may
- * take. Otherwise all ranks would wait for ever if the hook of each blocks.
+ * Interrupts a hook that blocks: that neither returns nor begins a call for longer than calls may
+ * take. Otherwise all ranks would wait for ever if the hook of each blocks. The thread ends when no
+ * hook has run for a while.
  */
 final class HookWatch implements AutoCloseable {
   private static final Duration PERIOD = Duration.ofMillis(250);
+  private static final int MOST_IDLE = 20; // periods
 
   private final GroupCommunicator calls;
   private final long limitNanos;
   private final WaitClock clock = new WaitClock(PERIOD.multipliedBy(2));
+  private Thread thread; // or null
   private Thread running; // a hook, or null
   private boolean interrupted;
-  private long sinceLastCall;
+  private long begun; // calls
   private boolean closed;
 
   /**
@@ -26,16 +29,18 @@ final class HookWatch implements AutoCloseable {
     this.calls = calls;
     long timeoutNanos = calls.timeoutNanos();
     limitNanos = timeoutNanos + timeoutNanos / 4; // so that a call that waits throws first
-    Thread thread = new Thread(this::run, "gradient-sync-hook-watch");
-    thread.setDaemon(true);
-    thread.start();
   }
 
   /** The calling thread begins a hook. */
   synchronized void begin() {
     running = Thread.currentThread();
     interrupted = false;
-    sinceLastCall = Long.MAX_VALUE;
+    clock.restart();
+    if (thread == null) {
+      thread = new Thread(this::run, "gradient-sync-hook-watch-" + calls.rank());
+      thread.setDaemon(true);
+      thread.start();
+    }
   }
 
   /** The hook has ended. Returns whether it was interrupted, and clears the interrupt. */
@@ -48,25 +53,27 @@ final class HookWatch implements AutoCloseable {
   }
 
   private synchronized void run() {
-    while (!closed) {
-      look();
+    for (int idle = 0; !closed && idle < MOST_IDLE; idle++) {
+      if (running != null) {
+        idle = 0;
+        look();
+      }
       try {
         wait(PERIOD.toMillis());
       } catch (InterruptedException e) {
-        return; // nobody does that
+        break; // nobody does that
       }
     }
+    thread = null;
   }
 
+  /** Interrupts the hook if it blocks, in each period: it may ignore some. */
   private void look() {
-    if (running == null || interrupted) {
-      return;
-    }
-    long since = calls.sinceLastCall();
-    if (since < sinceLastCall) { // a hook or a call has just begun, or a call has ended
+    long now = calls.callsOfJob();
+    if (now != begun && !interrupted) {
       clock.restart();
     }
-    sinceLastCall = since;
+    begun = now;
     if (clock.look() > limitNanos) {
       interrupted = true;
       running.interrupt();

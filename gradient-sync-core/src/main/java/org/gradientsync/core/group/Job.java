@@ -123,6 +123,11 @@ public final class Job {
     return List.copyOf(open);
   }
 
+  /** Changes when this rank begins a call in any group. */
+  public long calls() {
+    return open().stream().mapToLong(group -> group.parts().calls().begun()).sum();
+  }
+
   private LongWait find(GroupKey key) {
     return open().stream()
         .filter(group -> group.parts().key().equals(key))

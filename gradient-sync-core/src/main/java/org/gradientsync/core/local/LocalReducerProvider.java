@@ -47,11 +47,14 @@ public final class LocalReducerProvider extends MessageReducerProvider {
   private static ByteBuffer[] share(Communicator ranks, LocalGroup threads) {
     ByteBuffer own = HostBuffers.allocate(SharedMemoryRendezvous.BYTES);
     long[] keys = new long[ranks.size()];
-    LongBuffer key = LongBuffer.wrap(new long[] {threads.show(own)});
-    ranks.allGather(key, LongBuffer.wrap(keys));
-    ByteBuffer[] memory = LongStream.of(keys).mapToObj(threads::shown).toArray(ByteBuffer[]::new);
-    ranks.barrier(); // all have seen it
-    threads.hide(key.get(0));
-    return memory;
+    long key = threads.show(own);
+    try {
+      ranks.allGather(LongBuffer.wrap(new long[] {key}), LongBuffer.wrap(keys));
+      ByteBuffer[] all = LongStream.of(keys).mapToObj(threads::shown).toArray(ByteBuffer[]::new);
+      ranks.barrier(); // all have seen it
+      return all;
+    } finally {
+      threads.hide(key);
+    }
   }
 }

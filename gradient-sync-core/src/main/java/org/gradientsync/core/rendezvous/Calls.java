@@ -180,6 +180,11 @@ public final class Calls implements DeviceCalls {
     return recorded == 0;
   }
 
+  /** The number of calls that are recorded. Any thread may ask. */
+  public long begun() {
+    return recorded;
+  }
+
   public Thread caller() {
     return caller.get();
   }

@@ -254,6 +254,31 @@ public abstract class HookContract {
         });
   }
 
+  @ParameterizedTest
+  @MethodSource("severalAndOverlap")
+  void aHookMayAverageInTheBackground(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          List<Parameter> model = List.of(new Parameter("large", DataType.FLOAT32, 200_000));
+          BucketHook hook = bucket -> bucket.sync().averageAsync(bucket.gradients());
+          try (GradientBuckets buckets =
+              GradientBuckets.builder(sync, model).overlap(overlap).hook(hook).build()) {
+            for (int step = 1; step <= 20; step++) {
+              float[] own = new float[200_000];
+              Arrays.fill(own, step * (sync.rank() + 1));
+              buckets.gradient(0).copyFrom(own);
+              buckets.ready(0);
+              buckets.finish();
+              buckets.gradient(0).copyTo(own);
+              Arrays.sort(own);
+              assertEquals(step * (ranks + 1) / 2f, own[0]);
+              assertEquals(own[0], own[own.length - 1]);
+            }
+          }
+        });
+  }
+
   /** On all ranks, so that no call of another rank ends it. */
   @Test
   void aHookThatBlocksIsInterrupted() {
@@ -269,6 +294,9 @@ public abstract class HookContract {
                       EXACT.average(bucket);
                       if (bucket.index() == 1) {
                         block(swallows);
+                        for (int i = 0; i < 2; i++) { // it does not take the hint at once
+                          block(true);
+                        }
                       }
                     };
                 GradientSync part = sync.split(0, sync.rank());

@@ -163,9 +163,9 @@ public final class GroupCommunicator implements Communicator {
     return group.timeouts().timeoutNanos();
   }
 
-  /** The time in nanoseconds since this rank's last call ended, or began if it is running. */
-  public long sinceLastCall() {
-    return group.parts().calls().sinceLast();
+  /** Changes when this rank begins a call in any group of the job. */
+  public long callsOfJob() {
+    return group.job().calls();
   }
 
   /** Breaks the group, if it is not broken yet: calls of the other ranks throw and say why. */
