@@ -49,6 +49,7 @@ final class Survivors {
 
   private static final long PARK_NANOS = 100_000;
   private static final int LEADERS_WAITS = 3; // a leader waits for others up to two times
+  private static final long SILENT_NANOS = 1_000_000_000;
   private static final int NONE = -1;
 
   private final GroupTransport messages;
@@ -253,6 +254,7 @@ final class Survivors {
   private GroupTransport follow(int leader) {
     long since = time.look();
     int known = NONE;
+    int asked = leader; // the last rank that may have to lead
     long proposed = NONE;
     while (true) {
       look(); // before the letters: a leader may leave when it has committed
@@ -283,6 +285,12 @@ final class Survivors {
       if (known != gone.cardinality()) {
         known = gone.cardinality();
         send(leader, JOIN, NONE, 0, 0);
+      }
+      if (time.look() - since > (asked - leader + 1) * SILENT_NANOS && asked + 1 < rank()) {
+        asked++; // ranks that cannot be reached are found at the same time, not one after the other
+        if (!gone.get(asked)) {
+          send(asked, JOIN, NONE, 0, 0);
+        }
       }
       pause();
     }
