@@ -429,10 +429,9 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder hook(BucketHook newHook);
 
     /**
-     * Sets the compute stream: the one on which gradients are computed and used.
+     * {@return this builder, with the compute stream, on which gradients are computed and used}
      *
      * @param stream a stream of the sync's device; the device's own if not set
-     * @return this builder
      */
     public abstract Builder computedOn(Stream stream);
 

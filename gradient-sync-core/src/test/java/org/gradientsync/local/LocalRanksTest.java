@@ -504,6 +504,22 @@ class LocalRanksTest {
   }
 
   @Test
+  void aRankThatComesAfterTheTimeOutOfTheOthersThrows() {
+    CountDownLatch others = new CountDownLatch(2);
+    LocalRanks.run(
+        3,
+        builder -> builder.timeout(Duration.ofMillis(300)),
+        sync -> {
+          if (sync.rank() == 2) {
+            others.await();
+          }
+          String text = assertThrows(RankLostException.class, sync::barrier).getMessage();
+          others.countDown();
+          assertTrue(text.contains("rank 2 (thread=rank-2) did not join in time"), text);
+        });
+  }
+
+  @Test
   void aRankThatIgnoresInterruptsIsLeftBehindAndNamed() throws Exception {
     AtomicBoolean released = new AtomicBoolean();
     CompletableFuture<RuntimeException> nextCall = new CompletableFuture<>();

@@ -126,7 +126,7 @@ final class GroupState {
 
   private RankLostException broken(String message, Throwable cause, boolean left) {
     if (ending.getAsBoolean()) {
-      group.arrivals().rendezvous().abandon();
+      group.arrivals().rendezvous().abandon(group.calls().isRunning());
       requireNotEnding(); // throws
     }
     boolean hasClosed = message.contains(Departure.CLOSED.text());
@@ -165,7 +165,7 @@ final class GroupState {
       } catch (RuntimeException | OutOfMemoryError e) {
         log.debug("rank {} cannot say why it has given up", group.rank(), e);
       } finally {
-        group.arrivals().rendezvous().abandon();
+        group.arrivals().rendezvous().abandon(group.calls().isRunning());
       }
     }
     return cause;

@@ -327,6 +327,11 @@ public final class ProcessGroup implements MatchingGroup {
   }
 
   @Override
+  public RankLostException lost(int peer) {
+    return state.lost(peer, null);
+  }
+
+  @Override
   public boolean hasGivenUp(int peer) {
     return parts.liveness().departures().hasLeftOrFailed(peer);
   }

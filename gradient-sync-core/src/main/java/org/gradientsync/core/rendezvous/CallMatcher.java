@@ -88,6 +88,11 @@ public final class CallMatcher {
     for (int peer = next(-1); peer < size && !matching.test(complete, peer); peer = next(peer)) {
       matching.await(rendezvous.sent(peer), peer);
     }
+    for (int peer = next(-1); peer < size; peer = next(peer)) {
+      if (rendezvous.gaveUp(peer)) { // before this rank came
+        throw matching.lost(peer);
+      }
+    }
   }
 
   private int next(int peer) {

@@ -1,6 +1,7 @@
 package org.gradientsync.core.rendezvous;
 
 import java.util.function.Consumer;
+import org.gradientsync.RankLostException;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.RankGroup;
 
@@ -20,6 +21,9 @@ public interface MatchingGroup extends RankGroup {
    * @param number of the collective, or the {@link Arrivals#reached} stage of a message
    */
   void await(Message message, int peer, WaitPhase phase, long number);
+
+  /** Breaks the group, because a rank has given up the call. Says why it has. */
+  RankLostException lost(int peer);
 
   /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
   <C> void runMet(C call, Consumer<C> body);

@@ -261,8 +261,8 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
-  public void abandon() {
-    node.abandon();
+  public void abandon(boolean inCall) {
+    node.abandon(inCall);
     try {
       if (current > 0 && !calls.isGathered(current)) {
         // So that the others name the ranks that this one has missed.

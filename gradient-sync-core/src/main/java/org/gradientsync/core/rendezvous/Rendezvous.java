@@ -41,11 +41,20 @@ public interface Rendezvous extends AutoCloseable {
     return false;
   }
 
-  /** Signals that this rank has given up, and that its announced call is void. */
-  default void abandon() {}
+  /**
+   * Signals that this rank has given up.
+   *
+   * @param inCall whether it is in its last call, which is void then; otherwise that was complete
+   */
+  default void abandon(boolean inCall) {}
 
   /** Whether another rank is known to have given up. */
   default boolean abandoned(int peer) {
+    return false;
+  }
+
+  /** Whether another rank is known to have given up in the current call or before. */
+  default boolean gaveUp(int peer) {
     return false;
   }
 

@@ -137,23 +137,21 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   @Override
-  public void abandon() {
+  public void abandon(boolean inCall) {
     node.keep();
-    counters[rank][ABANDONED].set(Math.max(1, current));
+    counters[rank][ABANDONED].set(inCall ? Math.max(1, current) : current + 1);
     VarHandle.fullFence(); // before this rank's program writes to its buffers again
   }
 
   @Override
   public boolean abandoned(int peer) {
     VarHandle.acquireFence();
-    return counters[peer][ABANDONED].expect(1).test();
+    return counters[peer][ABANDONED].get() > 0;
   }
 
-  /**
-   * Whether a rank has given up in the current call or before. A rank that gave up in a later call
-   * has finished the current one: it went on only after this rank had finished with its memory.
-   */
+  /** A rank that gave up in a later call went on only after this rank had done its part of this. */
+  @Override
   public boolean gaveUp(int peer) {
-    return abandoned(peer) && !counters[peer][ABANDONED].expect(current + 1).test();
+    return abandoned(peer) && counters[peer][ABANDONED].get() <= current;
   }
 }

@@ -19,8 +19,8 @@ class SharedMemoryRendezvousTest {
 
   /** A rank may have gone on and failed in a later call before the other checks this one. */
   @ParameterizedTest
-  @CsvSource({"5, true", "6, false"})
-  void abandoningALaterCallDoesNotCountForThisOne(long call, boolean inThisOne) {
+  @CsvSource({"5, true, true", "5, false, false", "6, true, false"})
+  void abandoningALaterCallDoesNotCountForThisOne(long call, boolean inCall, boolean inThisOne) {
     LocalRanks.run(
         RANKS,
         own -> {
@@ -36,13 +36,13 @@ class SharedMemoryRendezvousTest {
             own.barrier();
             if (group.rank() == 1) {
               rendezvous.arrive(call, record);
-              rendezvous.abandon();
+              rendezvous.abandon(inCall);
             }
             own.barrier();
             if (group.rank() == 0) {
               assertEquals(inThisOne, rendezvous.gaveUp(1));
               assertEquals(true, rendezvous.abandoned(1));
-              rendezvous.arrive(call, record);
+              rendezvous.arrive(inCall ? call : call + 1, record);
               assertEquals(true, rendezvous.gaveUp(1));
             }
             own.barrier();
