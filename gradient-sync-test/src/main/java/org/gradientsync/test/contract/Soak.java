@@ -67,6 +67,7 @@ final class Soak implements AutoCloseable {
         base.allGather(block, all);
       }
     }
+    buckets.warmUp(base);
     run(Duration.ZERO, WARM_UP_SYNCS);
   }
 

@@ -257,7 +257,16 @@ final class SoakBuckets {
         sendsAll
             ? new TopK(1)
             : shared.nextBoolean() ? new TopK(0.05) : new PowerSgd(shared.nextInt(1, 4));
-    hook.warmUp(1).errorFeedback(shared.nextInt(4) > 0);
+    compressed(sync, hook.errorFeedback(shared.nextInt(4) > 0), sendsAll);
+  }
+
+  /** As above, so that what the first product on a device allocates is there. */
+  void warmUp(GradientSync sync) {
+    compressed(sync, new PowerSgd(2), false);
+  }
+
+  private void compressed(GradientSync sync, Compression hook, boolean sendsAll) {
+    hook.warmUp(1);
     try (GradientBuckets buckets = small(sync).hook(hook).build()) {
       for (int step = 0; step < 3; step++) {
         long data = shared.nextLong();

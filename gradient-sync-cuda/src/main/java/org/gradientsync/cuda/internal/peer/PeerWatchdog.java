@@ -27,6 +27,7 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
   private final PeerReport report;
   private final Runnable onHost = this::whileWaitingOnHost;
   private int mismatches;
+  private int givenUp; // looks in a row that found a rank that has given up
   private long warnedAt; // the number of calls at the last warning
   private volatile boolean thrown;
 
@@ -90,19 +91,16 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
       if (peer != group.rank() && isLate(peer)) {
         late.add(peer);
         String left = group.whyLeft(peer);
-        String why = group.hasGivenUp(peer) ? group.whyGivenUp(peer) : "";
-        String gone =
-            !left.isEmpty()
-                ? " has left: " + left + ", before its GPU came"
-                : why.isEmpty() ? "" : " gave up in the middle of a call: " + why;
         // Check again, because the rank may have enqueued the call before it left. A rank that no
         // longer counts may have, too.
-        if (!gone.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
+        if (!left.isEmpty() && isLate(peer) && progress.enqueuedBy(peer) >= 0) {
           giveUp();
-          throw group.broken(group.name(peer) + gone, null);
+          throw group.broken(
+              group.name(peer) + " has left: " + left + ", before its GPU came", null);
         }
       }
     }
+    lookForGivenUp(late);
     if (nanos > group.timeouts().lateNanos()
         && warnedAt != group.deviceCalls().count()
         && !late.isEmpty()) {
@@ -118,6 +116,17 @@ final class PeerWatchdog implements DeviceWatch, AutoCloseable {
 
   private boolean isLate(int peer) {
     return progress.enqueuedBy(peer) < group.deviceCalls().count();
+  }
+
+  /** Later than this rank finds itself that calls do not match, for which another gives up, too. */
+  private void lookForGivenUp(List<Integer> late) {
+    int gone = late.stream().filter(group::hasGivenUp).findFirst().orElse(RankGroup.NO_RANK);
+    givenUp = gone == RankGroup.NO_RANK ? 0 : givenUp + 1;
+    if (givenUp > 2 * CHECKS && isLate(gone) && progress.enqueuedBy(gone) >= 0) {
+      giveUp();
+      throw group.broken(
+          group.name(gone) + " gave up in the middle of a call: " + group.whyGivenUp(gone), null);
+    }
   }
 
   private void lookForMismatch() {
