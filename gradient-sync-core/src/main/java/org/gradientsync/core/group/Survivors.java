@@ -254,7 +254,7 @@ final class Survivors {
   private GroupTransport follow(int leader) {
     long since = time.look();
     int known = NONE;
-    int asked = leader; // the last rank that may have to lead
+    int asked = leader; // the last rank that this one has tried to reach
     long proposed = NONE;
     while (true) {
       look(); // before the letters: a leader may leave when it has committed
@@ -286,8 +286,12 @@ final class Survivors {
         known = gone.cardinality();
         send(leader, JOIN, NONE, 0, 0);
       }
-      if (time.look() - since > (asked - leader + 1) * SILENT_NANOS && asked + 1 < rank()) {
-        asked++; // ranks that cannot be reached are found at the same time, not one after the other
+      // If the leader's node is silent, this finds its ranks together, not one after the other.
+      boolean mayBeSilent = time.look() - since > (asked - leader + 1) * SILENT_NANOS;
+      if (mayBeSilent
+          && asked + 1 < rank()
+          && ranks().nodeOf(asked + 1) == ranks().nodeOf(leader)) {
+        asked++;
         if (!gone.get(asked)) {
           send(asked, JOIN, NONE, 0, 0);
         }
