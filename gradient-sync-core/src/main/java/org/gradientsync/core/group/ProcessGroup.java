@@ -322,13 +322,9 @@ public final class ProcessGroup implements MatchingGroup {
     return state.failed(cause);
   }
 
+  @Override
   public RankLostException lost(int peer, Throwable cause) {
     return state.lost(peer, cause);
-  }
-
-  @Override
-  public RankLostException lost(int peer) {
-    return state.lost(peer, null);
   }
 
   @Override

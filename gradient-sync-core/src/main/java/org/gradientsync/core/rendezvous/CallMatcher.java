@@ -90,7 +90,7 @@ public final class CallMatcher {
     }
     for (int peer = next(-1); peer < size; peer = next(peer)) {
       if (rendezvous.gaveUp(peer)) { // before this rank came
-        throw matching.lost(peer);
+        throw matching.lost(peer, null);
       }
     }
   }

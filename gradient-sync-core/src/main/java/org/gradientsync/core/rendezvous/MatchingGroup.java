@@ -22,8 +22,8 @@ public interface MatchingGroup extends RankGroup {
    */
   void await(Message message, int peer, WaitPhase phase, long number);
 
-  /** Breaks the group, because a rank has given up the call. Says why it has. */
-  RankLostException lost(int peer);
+  /** Breaks the group, because a rank has left or given up in the middle of a call; says why. */
+  RankLostException lost(int peer, Throwable cause);
 
   /** Runs the part of a call after the rendezvous; what it throws breaks the group. */
   <C> void runMet(C call, Consumer<C> body);

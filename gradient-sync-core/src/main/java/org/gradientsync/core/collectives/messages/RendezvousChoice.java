@@ -36,7 +36,7 @@ public final class RendezvousChoice {
    * and none has the setting {@code dev.rendezvous=messages}; otherwise messages between all ranks.
    * Collective, before the reducers of the group are made.
    *
-   * @param ranks processes
+   * @param ranks that are processes
    * @param settings this rank's
    * @param carriesPayload whether messages may carry small gradients; the same on all ranks
    * @throws IllegalArgumentException if the setting has another value
@@ -55,7 +55,7 @@ public final class RendezvousChoice {
   }
 
   /**
-   * As above, with another way to share memory on one node.
+   * As above, with another way to share memory on one node: ranks that are threads need no files.
    *
    * @param onOneNode makes the rendezvous, or throws {@link UnavailableException} on all ranks
    */
