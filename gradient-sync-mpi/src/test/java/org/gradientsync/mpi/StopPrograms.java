@@ -69,7 +69,12 @@ final class StopPrograms {
           // In a session of its own: mpirun passes the signal on to the rank's whole process group.
           case "launcher" ->
               List.of("setsid", "kill", "-" + name, "" + self.parent().orElseThrow().pid());
-          default -> List.of("scancel", "--signal=" + name, System.getenv("SLURM_JOB_ID"));
+          // Slurm signals it, too, perhaps before it has ended: it belongs to the rank's processes.
+          default ->
+              List.of(
+                  "sh",
+                  "-c",
+                  "trap '' " + name + "; exec scancel --signal=" + name + " $SLURM_JOB_ID");
         };
     int code = new ProcessBuilder(command).inheritIO().start().waitFor();
     if (code != 0) {

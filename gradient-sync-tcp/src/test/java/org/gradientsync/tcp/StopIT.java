@@ -28,12 +28,15 @@ class StopIT {
         job::toString);
   }
 
-  /** The program lives on, and SIGTERM ends it as any other. */
-  @Test
-  void withoutASyncASignalDoesWhatItDidBefore() throws Exception {
-    Ranks.Result rank = Ranks.run(1, NONE, StopProgram.class, "after", "USR1").get(0);
-    assertEquals(143, rank.exitCode(), rank.output());
-    rank.expect("ended well").expect("its hook has run");
+  /** The program lives on, and another signal ends it as any other program. */
+  @ParameterizedTest
+  @CsvSource({"USR1, TERM, 143", "TERM, USR1, 138"})
+  void withoutASyncASignalDoesWhatItDidBefore(String first, String next, int exitCode)
+      throws Exception {
+    Ranks.Result rank = Ranks.run(1, NONE, StopProgram.class, "after", first, next).get(0);
+    assertEquals(exitCode, rank.exitCode(), rank.output());
+    rank.expect("ended well");
+    assertEquals(next.equals("TERM"), rank.output().contains("its hook has run"), rank.output());
   }
 
   /** As without stopOnSignal, also ranks that make no call. */

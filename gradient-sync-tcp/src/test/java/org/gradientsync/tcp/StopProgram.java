@@ -18,8 +18,8 @@ import org.gradientsync.core.sync.Admission;
  *
  * <p>Arguments: {@code at-once}, after which all ranks stop and end well, or {@code apart}, after
  * which rank 1 ends while the others do something else; the signal. Or {@code abort}: rank 1 fails
- * while the others do something else. Or {@code after}: when its only rank has stopped, SIGTERM
- * ends it.
+ * while the others do something else. Or {@code after}: when its only rank has stopped, the next
+ * signal ends it.
  */
 final class StopProgram {
   private static final int SIGNAL_AT = 3; // steps
@@ -71,7 +71,7 @@ final class StopProgram {
     if (args[0].equals("after")) {
       Runtime.getRuntime()
           .addShutdownHook(new Thread(() -> System.out.println("its hook has run")));
-      Signals.raise("TERM");
+      Signals.raise(args[2]);
       Thread.sleep(60_000);
     }
   }

@@ -68,14 +68,24 @@ public final class Signals {
   }
 
   /**
-   * Sends this process a signal.
+   * Does what a signal to this process would do now: calls its handler, ends the process as the
+   * system does where there is none, or nothing if it is ignored.
    *
-   * @param name without SIG
+   * @param name without SIG, of a signal that ends a process
    * @throws ReflectiveOperationException if this JVM leaves the signal alone, as with {@code -Xrs}
    */
   public static void raise(String name) throws ReflectiveOperationException {
-    Class<?> signal = Class.forName("sun.misc.Signal");
-    signal.getMethod("raise", signal).invoke(null, signal(name));
+    Class<?> handler = Class.forName("sun.misc.SignalHandler");
+    Object system = handler.getField("SIG_DFL").get(null);
+    Object now = restore(name, system);
+    if (now == system) { // the JVM raises only what it handles
+      Runtime.getRuntime().halt(128 + number(name)); // as shells count
+    }
+    restore(name, now);
+    if (now != handler.getField("SIG_IGN").get(null)) {
+      Class<?> signal = Class.forName("sun.misc.Signal");
+      signal.getMethod("raise", signal).invoke(null, signal(name));
+    }
   }
 
   /**
