@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -92,6 +93,30 @@ class WarningsTest {
         Logged.lines(() -> GradientSync.create().close()).stream()
             .filter(line -> line.contains(" WARN "))
             .count()); // after the run
+  }
+
+  @Test
+  void aHookThatIgnoresInterrupts() {
+    try (Logged logged = new Logged()) {
+      BucketHook hook =
+          bucket -> {
+            while (!logged.text().contains("WarningsTest.lambda")) { // where it is
+              Thread.interrupted();
+              Thread.onSpinWait();
+            }
+          };
+      LocalRanks.run(
+          1,
+          builder -> builder.timeout(Duration.ofSeconds(1)),
+          sync -> {
+            try (GradientBuckets buckets =
+                GradientBuckets.builder(sync, MODEL).hook(hook).build()) {
+              assertThrows(GradientSyncException.class, () -> buckets.ready(0));
+            }
+          });
+      assertContains(
+          logged.text(), "rank 0: the hook of the buckets has neither returned nor", "of 1 s;");
+    }
   }
 
   @Test

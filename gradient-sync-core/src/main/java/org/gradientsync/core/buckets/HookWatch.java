@@ -1,8 +1,12 @@
 package org.gradientsync.core.buckets;
 
 import java.time.Duration;
+import org.gradientsync.GradientSync;
+import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Interrupts a hook that blocks: that neither returns nor begins a call for longer than calls may
@@ -10,6 +14,7 @@ import org.gradientsync.core.collectives.messages.GroupCommunicator;
  * hook has run for a while.
  */
 final class HookWatch implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final Duration PERIOD = Duration.ofMillis(250);
   private static final int MOST_IDLE = 20; // periods
 
@@ -75,6 +80,16 @@ final class HookWatch implements AutoCloseable {
     }
     begun = now;
     if (clock.look() > limitNanos) {
+      if (!interrupted) { // the only sign of a hook that ignores interrupts
+        Throwable where = new Throwable("the hook is here");
+        where.setStackTrace(running.getStackTrace());
+        log.error(
+            "rank {}: the hook of the buckets has neither returned nor made a call for longer than"
+                + " the time-out of {}; interrupting it until it ends",
+            calls.rank(),
+            Amounts.time(calls.timeout()),
+            where);
+      }
       interrupted = true;
       running.interrupt();
     }
