@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.gradientsync.RankLostException;
 import org.gradientsync.test.contract.RankJvm;
 import org.gradientsync.test.contract.RankTests;
 import org.junit.jupiter.api.DynamicTest;
@@ -97,6 +98,29 @@ class TwoNodesIT {
             TcpContracts.TwoLevelReducer.class.getName(),
             TcpContracts.TwoLevelCollectives.class.getName());
     return RankTests.report(folder, 3, "" + nodes);
+  }
+
+  /** The master's packets go to a machine that there is not. */
+  @Test
+  void aMasterBehindAFirewallThatDropsIsNamed() throws Exception {
+    Ranks ranks = Ranks.prepare();
+    Map<String, String> variables = ranks.variables(1, 2);
+    variables.put("MASTER_ADDR", "10.9.9.2");
+    String dropping =
+        "ip link set lo up && ip link add lan type veth peer name far && ip link set far up"
+            + " && ip addr add 10.9.9.1/24 dev lan && ip link set lan up"
+            + " && ip neigh replace 10.9.9.2 lladdr 02:00:00:00:00:99 dev lan nud permanent"
+            + " && exec \"$@\"";
+    List<String> command =
+        new ArrayList<>(List.of("unshare", "--map-root-user", "--net", "sh", "-c", dropping, "sh"));
+    List<String> options = List.of("-Dgradientsync.timeout=4");
+    command.addAll(Ranks.command(options, Programs.class, "average-much"));
+    ranks.start(variables, command);
+    Ranks.Result rank = ranks.await().get(0);
+    assertEquals(RankLostException.EXIT_CODE, rank.exitCode(), rank.output());
+    rank.expect("timed out: rank 0 does not take this rank at 10.9.9.2:")
+        .expect(": Connect timed out, rank=1")
+        .expect("whether a firewall lets its port through");
   }
 
   @Test
