@@ -89,6 +89,27 @@ final class ChunkOrder {
     return stage(chunk) == nodes - 1;
   }
 
+  /** Every so many results come in order, whatever the others do. */
+  int lanes() {
+    return sumOrder == SumOrder.RANKS ? ResultTrees.COUNT : 1;
+  }
+
+  /** The node from which this one gets a chunk's result, or -1 if it is complete here. */
+  int resultFrom(int chunk) {
+    if (sumOrder == SumOrder.RANKS) {
+      return new ResultTrees(nodes, node).parent(chunk);
+    }
+    return isLast(chunk) ? -1 : (node + 1) % nodes;
+  }
+
+  /** The nodes to which this one sends a chunk's result. */
+  int[] resultTo(int chunk) {
+    if (sumOrder == SumOrder.RANKS) {
+      return new ResultTrees(nodes, node).children(chunk);
+    }
+    return isFirst(chunk) ? new int[0] : new int[] {(node + nodes - 1) % nodes};
+  }
+
   /** The chunk whose sum this node handles at a turn. */
   int sum(int turn) {
     return sums[turn];

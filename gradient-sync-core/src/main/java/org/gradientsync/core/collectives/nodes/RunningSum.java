@@ -39,14 +39,15 @@ final class RunningSum {
   private final int chunks;
   private final int slots;
   private final int window; // sums that may be under way without their results
+  private final int lanes; // in each of which results come in order
   private final Steps steps;
   private final boolean[] isAdded;
   private int posted; // receives of sums
   private int added; // sums
   private int sent; // sums
   private int expected; // receives of results
-  private int results; // complete chunks
-  private int returned; // results that were sent back
+  private final int[] results; // complete chunks of each lane
+  private final int[] returned; // results of each lane that were sent back
 
   /**
    * @param slots the number of chunks whose sums the carrier can hold at the same time
@@ -57,6 +58,9 @@ final class RunningSum {
     this.steps = steps;
     chunks = order.chunks();
     window = order.window();
+    lanes = order.lanes();
+    results = new int[lanes];
+    returned = new int[lanes];
     isAdded = new boolean[chunks];
   }
 
@@ -66,8 +70,8 @@ final class RunningSum {
     added = 0;
     sent = 0;
     expected = 0;
-    results = 0;
-    returned = 0;
+    Arrays.fill(results, 0);
+    Arrays.fill(returned, 0);
     Arrays.fill(isAdded, false);
   }
 
@@ -76,7 +80,7 @@ final class RunningSum {
    */
   boolean advance() {
     int before = progress();
-    while (posted < chunks && posted - sent < slots && posted - results < window) {
+    while (posted < chunks && posted - sent < slots && posted - results() < window) {
       steps.expectSum(order.sum(posted++));
     }
     if (canAdd()) {
@@ -90,17 +94,29 @@ final class RunningSum {
     while (expected < chunks && isAdded[order.result(expected)]) {
       steps.expectResult(order.result(expected++));
     }
-    while (hasResult()) {
-      steps.returnResult(order.result(results++));
-    }
-    while (isNextReturned()) {
-      returned++;
+    for (int lane = 0; lane < lanes; lane++) {
+      while (hasResult(lane)) {
+        results[lane]++;
+        steps.returnResult(chunk(lane, results[lane] - 1));
+      }
+      while (isNextReturned(lane)) {
+        returned[lane]++;
+      }
     }
     return progress() > before;
   }
 
   private int progress() {
-    return posted + added + sent + expected + results + returned;
+    int progress = posted + added + sent + expected;
+    for (int lane = 0; lane < lanes; lane++) {
+      progress += results[lane] + returned[lane];
+    }
+    return progress;
+  }
+
+  /** The chunk after so many of a lane. */
+  private int chunk(int lane, int number) {
+    return order.result(lane + lanes * number);
   }
 
   private boolean canAdd() {
@@ -111,21 +127,27 @@ final class RunningSum {
     return sent < added && steps.isSumSent(order.sum(sent));
   }
 
-  private boolean hasResult() {
-    return results < expected && steps.isResultThere(order.result(results));
+  private boolean hasResult(int lane) {
+    return lane + lanes * results[lane] < expected
+        && steps.isResultThere(chunk(lane, results[lane]));
   }
 
-  private boolean isNextReturned() {
-    return returned < results && steps.isResultReturned(order.result(returned));
+  private boolean isNextReturned(int lane) {
+    return returned[lane] < results[lane] && steps.isResultReturned(chunk(lane, returned[lane]));
   }
 
   /** Whether what has begun lets {@link #advance} take a step. */
   boolean canAdvance() {
-    return canAdd() || isNextSent() || hasResult() || isNextReturned();
+    for (int lane = 0; lane < lanes; lane++) {
+      if (hasResult(lane) || isNextReturned(lane)) {
+        return true;
+      }
+    }
+    return canAdd() || isNextSent();
   }
 
   boolean isDone() {
-    return hasAllResults() && hasSentAll() && returned == chunks;
+    return hasAllResults() && hasSentAll() && returning() < 0;
   }
 
   /** The oldest chunk whose sum is added and not sent, or -1. */
@@ -133,9 +155,20 @@ final class RunningSum {
     return sent < added ? order.sum(sent) : -1;
   }
 
-  /** Whether a result is missing that another node is to return. */
-  boolean isExpectingResult() {
-    return results < expected;
+  /** The first chunk whose result is expected and has not come, or -1. */
+  int awaitedResult() {
+    int first = results();
+    return first < expected ? order.result(first) : -1;
+  }
+
+  /** A chunk whose result is there and not yet sent to all nodes that get it from here, or -1. */
+  int returning() {
+    for (int lane = 0; lane < lanes; lane++) {
+      if (returned[lane] < results[lane]) {
+        return chunk(lane, returned[lane]);
+      }
+    }
+    return -1;
   }
 
   /** Whether a sum of the nodes before is missing. */
@@ -148,11 +181,15 @@ final class RunningSum {
   }
 
   boolean hasAllResults() {
-    return results == chunks;
+    return results() == chunks;
   }
 
-  /** The number of results that are there. */
+  /** The number of chunks, in the order of results, up to the first whose result is missing. */
   int results() {
-    return results;
+    int first = chunks;
+    for (int lane = 0; lane < lanes; lane++) {
+      first = Math.min(first, lane + lanes * results[lane]);
+    }
+    return first;
   }
 }

@@ -1,20 +1,26 @@
 package org.gradientsync.core.collectives.nodes;
 
+import java.util.stream.IntStream;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.RankMap;
+import org.gradientsync.spi.Message;
 
 /**
- * An all-reduce over several nodes by a running sum, whose result returns from node to node.
+ * An all-reduce over several nodes by a running sum, whose result returns to all.
  *
- * <p>With {@link SumOrder#RANKS}, each node sends and receives every element twice, the first and
- * the last one once, however many ranks they have. With {@link SumOrder#ANY}, (M-1)/M times twice,
- * on M nodes.
+ * <p>With {@link SumOrder#RANKS}, results return along {@link ResultTrees}: each node sends and
+ * receives every element at most twice, however many ranks it has. With {@link SumOrder#ANY}, they
+ * return from node to node, and each sends them (M-1)/M times twice, on M nodes.
  */
 final class RunningSumPlan extends SumPlan {
+  private final int[] sources; // the carrier from which a chunk's result comes, or NO_RANK
+  private final int[][] targets; // the carriers to which it goes
+  private final Message[][] resultSends;
+
   RunningSumPlan(
       TwoLevelRanks ranks,
       SumOrder sumOrder,
@@ -26,6 +32,9 @@ final class RunningSumPlan extends SumPlan {
     for (int shard = 0; shard < shards.ranks(); shard++) {
       divide(shard, new ChunkOrder(shards.chunksOf(shard), nodes, layout.node(), sumOrder));
     }
+    sources = new int[chunks];
+    targets = new int[chunks][];
+    resultSends = new Message[chunks][];
     for (int i = 0; i < chunks; i++) {
       prepareResult(i);
     }
@@ -47,11 +56,15 @@ final class RunningSumPlan extends SumPlan {
     long length = shards.length(localRank, chunk);
     DeviceBuffer result = buffers.of(localRank).slice(first, length);
     prepare(chunk, first, length, result);
-    if (!order.isFirst(chunk)) {
-      resultSends[chunk] = message(result, previous, Channel.GATHER, true);
+    int from = order.resultFrom(chunk);
+    sources[chunk] = from < 0 ? RankMap.NO_RANK : carrier(from);
+    if (from >= 0) {
+      resultReceives[chunk] = message(result, sources[chunk], Channel.GATHER, false);
     }
-    if (!order.isLast(chunk)) {
-      resultReceives[chunk] = message(result, next, Channel.GATHER, false);
+    targets[chunk] = IntStream.of(order.resultTo(chunk)).map(this::carrier).toArray();
+    resultSends[chunk] = new Message[targets[chunk].length];
+    for (int i = 0; i < targets[chunk].length; i++) {
+      resultSends[chunk][i] = message(result, targets[chunk][i], Channel.GATHER, true);
     }
   }
 
@@ -61,20 +74,45 @@ final class RunningSumPlan extends SumPlan {
    */
   @Override
   int awaitedSender() {
-    if (sum == null || sum.hasAllResults() && !sum.isExpectingSum()) {
+    if (sum == null) {
       return RankMap.NO_RANK;
     }
-    return sum.isExpectingSum() ? previous : next;
+    if (sum.isExpectingSum()) {
+      return previous;
+    }
+    int chunk = sum.awaitedResult();
+    if (chunk >= 0) {
+      return sources[chunk];
+    }
+    return sum.hasSentAll() ? RankMap.NO_RANK : next;
   }
 
   @Override
   int awaitedReceiver() {
-    return sum != null && !sum.hasSentAll() ? next : previous;
+    int chunk = sum == null ? -1 : sum.returning();
+    for (int i = 0; chunk >= 0 && i < targets[chunk].length; i++) {
+      if (!isDone(resultSends[chunk][i])) {
+        return targets[chunk][i];
+      }
+    }
+    return next;
   }
 
   @Override
   public void returnResult(int chunk) {
-    startIfAny(resultSends[chunk]);
+    for (Message message : resultSends[chunk]) {
+      startIfAny(message);
+    }
     publish(sum.results());
+  }
+
+  @Override
+  public boolean isResultReturned(int chunk) {
+    for (Message message : resultSends[chunk]) {
+      if (!isDone(message)) {
+        return false;
+      }
+    }
+    return true;
   }
 }

@@ -75,7 +75,7 @@ final class ScatteredSumPlan extends SumPlan {
     if (sum.isExpectingSum()) {
       return previous;
     }
-    return sum.sending() < 0 && sum.isExpectingResult() ? lastNode : RankMap.NO_RANK;
+    return sum.sending() < 0 && sum.awaitedResult() >= 0 ? lastNode : RankMap.NO_RANK;
   }
 
   @Override
@@ -87,5 +87,10 @@ final class ScatteredSumPlan extends SumPlan {
   @Override
   public void returnResult(int chunk) {
     // the last node has sent it as a sum
+  }
+
+  @Override
+  public boolean isResultReturned(int chunk) {
+    return true;
   }
 }

@@ -31,7 +31,6 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
   final int slots;
   final RunningSum sum; // null if this rank carries none
   final Message[] resultReceives;
-  final Message[] resultSends;
   private final Message[] sumReceives;
   private final Message[] sumSends;
   private final DeviceBuffer[] sums;
@@ -58,7 +57,6 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
     sumReceives = new Message[chunks];
     sumSends = new Message[chunks];
     resultReceives = new Message[chunks];
-    resultSends = new Message[chunks];
     sums = new DeviceBuffer[chunks];
     contributions = new DeviceBuffer[chunks][];
     results = new DeviceBuffer[chunks];
@@ -178,10 +176,5 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
   @Override
   public final boolean isResultThere(int chunk) {
     return isDone(resultReceives[chunk]);
-  }
-
-  @Override
-  public final boolean isResultReturned(int chunk) {
-    return isDone(resultSends[chunk]);
   }
 }

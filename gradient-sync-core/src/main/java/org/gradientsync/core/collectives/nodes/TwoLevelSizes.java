@@ -22,7 +22,7 @@ record TwoLevelSizes(
 
   /** Those that take the least time by the model. */
   static final TwoLevelSizes USUAL =
-      new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 110 << 10, 220 << 10);
+      new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 74 << 10, 220 << 10);
 
   private static final int MIN_CHUNK_BYTES = 4 << 10;
   private static final int MIN_CHUNK_OF_CHAIN = 1 << 10;
@@ -40,7 +40,7 @@ record TwoLevelSizes(
 
   private static final long MOST_CARRIED_A_ROUND =
       45_000; // above this, a separate exchange is faster
-  private static final long MOST_BY_EXCHANGE = 4 << 20;
+  private static final long MOST_BY_EXCHANGE = 2 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
   private static final int MAX_PIECES = 16; // of a gathered block
@@ -206,12 +206,12 @@ record TwoLevelSizes(
 
   /**
    * The chunk that takes the least time on a chain: each chunk costs its four messages, 2
-   * microseconds, and each of 2(M-1) hops the time for which a chunk of all carriers is on a link
-   * and added, 0.13 nanoseconds a byte.
+   * microseconds, and each of M-1 hops the time for which a chunk of all carriers is on a link,
+   * beside results, and added: 0.26 nanoseconds a byte.
    */
   private static long chunkOfChain(int nodes, long shard, int shards) {
-    double hops = Math.max(1, 2. * (nodes - 1));
-    return Math.round(Math.sqrt(2 * shard * 2_000 / (hops * 0.13 * shards))); // the nearest power
+    double hops = Math.max(1, nodes - 1);
+    return Math.round(Math.sqrt(2 * shard * 2_000 / (hops * 0.26 * shards)));
   }
 
   /** The maximum size of a chunk's running sum: less on many nodes, whose carriers hold more. */

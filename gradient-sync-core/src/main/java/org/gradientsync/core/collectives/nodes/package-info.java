@@ -8,7 +8,8 @@
  * <p>A {@link RunningSum} says which rank adds what, and when: each node adds its ranks' elements
  * to the sum of the nodes before, in rank order, and passes it on in chunks; a {@link ChunkOrder}
  * lets all nodes work at the same time. A {@link SumPlan} has its messages and its memory: {@link
- * RunningSumPlan} for an all-reduce, {@link ScatteredSumPlan} for a reduce-scatter.
+ * RunningSumPlan} for an all-reduce, whose results return along {@link ResultTrees}, {@link
+ * ScatteredSumPlan} for a reduce-scatter.
  *
  * <p>Smaller buffers are divided into {@link Blocks}, one for each node, by a {@link BlocksPlan} in
  * the order of {@link ColumnSteps}. In rank order, the owners get all contributions by {@link

@@ -348,14 +348,14 @@ final class ModelledTwoLevel {
       return true;
     }
 
-    private long send(long kind, int chunk, int distance) {
+    private long send(long kind, int chunk, int destination) {
       clock += machine.message();
       messages++;
-      int to = (node + nodes + distance) % nodes;
+      int to = destination;
       int same = chunk;
       if (simulated < nodes) { // this node stands for the other one, and another chunk for this
         to = node;
-        same = chunk / nodes * nodes + (chunk + nodes - distance) % nodes;
+        same = chunk / nodes * nodes + (chunk + node + nodes - destination) % nodes;
       }
       return links.send(node, to, clock, counts[chunk], bytes[chunk], event(kind, to, same));
     }
@@ -381,7 +381,7 @@ final class ModelledTwoLevel {
     public void add(int chunk) {
       clock += order.isFirst(chunk) ? 0 : machine.message();
       clock += machine.addTime(machine.ranksPerNode() * shards.length(0, chunk) * ELEMENT);
-      sumSent[chunk] = order.isLast(chunk) ? 0 : send(SUM, chunk, 1);
+      sumSent[chunk] = order.isLast(chunk) ? 0 : send(SUM, chunk, (node + 1) % nodes);
     }
 
     @Override
@@ -402,7 +402,9 @@ final class ModelledTwoLevel {
     @Override
     public void returnResult(int chunk) {
       clock += order.isLast(chunk) ? 0 : machine.message();
-      resultSent[chunk] = order.isFirst(chunk) ? 0 : send(RESULT, chunk, -1);
+      for (int destination : order.resultTo(chunk)) {
+        resultSent[chunk] = send(RESULT, chunk, destination);
+      }
     }
 
     @Override

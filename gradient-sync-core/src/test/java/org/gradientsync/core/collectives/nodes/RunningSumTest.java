@@ -13,6 +13,7 @@ class RunningSumTest {
   /** Everything but results comes at once. */
   private static final class Steps implements RunningSum.Steps {
     private boolean resultsCome;
+    private boolean halfOfThemCome; // those of one tree
     private int expected;
     private int returned;
 
@@ -39,7 +40,7 @@ class RunningSumTest {
 
     @Override
     public boolean isResultThere(int chunk) {
-      return resultsCome;
+      return resultsCome || halfOfThemCome && chunk % 2 == 1;
     }
 
     @Override
@@ -71,5 +72,22 @@ class RunningSumTest {
         assertEquals(CHUNKS, steps.returned);
       }
     }
+  }
+
+  /** Otherwise each result would wait for all nodes of the other tree. */
+  @Test
+  void resultsOfOneTreeDoNotWaitForThoseOfTheOther() {
+    ChunkOrder order = new ChunkOrder(CHUNKS, 8, 1, SumOrder.RANKS);
+    Steps steps = new Steps();
+    RunningSum sum = new RunningSum(order, SumPlan.slots(SumOrder.RANKS, 8), steps);
+    sum.begin();
+    steps.halfOfThemCome = true;
+    while (sum.advance()) {}
+    assertEquals(order.window() / 2, steps.returned);
+    assertEquals(0, sum.results());
+    assertEquals(0, sum.awaitedResult());
+    steps.resultsCome = true;
+    while (sum.advance()) {}
+    assertTrue(sum.isDone());
   }
 }

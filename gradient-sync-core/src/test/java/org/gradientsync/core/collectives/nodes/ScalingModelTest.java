@@ -66,7 +66,7 @@ class ScalingModelTest {
    * last chunk has one rank only, and one whose chunks have the maximum size.
    */
   @ParameterizedTest
-  @CsvSource({"2, RANKS", "3, RANKS", "5, RANKS", "2, ANY", "3, ANY", "5, ANY"})
+  @CsvSource({"2, RANKS", "3, RANKS", "5, RANKS", "10, RANKS", "2, ANY", "3, ANY", "5, ANY"})
   void nodesSendAsManyMessagesAndBytesAsInRealRuns(int nodes, SumOrder order) {
     requireModelled(nodes, order, 200, 5000, 30_001, 32_769, 300_007);
   }
