@@ -12,6 +12,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.Signals;
 
@@ -30,6 +31,7 @@ final class Programs {
                 throw new IllegalStateException("the data ran out");
               });
       case "kill" -> loseOne(Programs::kill);
+      case "die-in-a-call" -> dieInACall();
       case "signal" ->
           loseOne(
               () -> {
@@ -120,6 +122,22 @@ final class Programs {
         }
         sync.average(buffer);
       }
+    }
+  }
+
+  /** One rank dies in an average, and the others end as soon as they know. */
+  private static void dieInACall() {
+    try (GradientSync sync = GradientSync.builder().timeout(Duration.ofSeconds(60)).create();
+        DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 4_000_000)) {
+      for (int i = 0; ; i++) {
+        if (i == 3 && sync.rank() == 1) {
+          new Thread(() -> Runtime.getRuntime().halt(9)).start();
+        }
+        sync.average(buffer);
+      }
+    } catch (RankLostException e) {
+      System.out.println("caught " + e.getMessage());
+      System.exit(e.exitCode());
     }
   }
 

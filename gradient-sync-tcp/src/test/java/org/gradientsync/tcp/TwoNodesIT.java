@@ -6,8 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntUnaryOperator;
 import java.util.regex.Pattern;
 import org.gradientsync.RankLostException;
 import org.gradientsync.test.contract.RankJvm;
@@ -39,11 +41,23 @@ class TwoNodesIT {
   private static List<Ranks.Result> run(
       int first, int size, List<String> below, List<String> options, String... words)
       throws IOException, InterruptedException {
+    return run(2, rank -> rank < first ? 0 : 1, size, below, options, words);
+  }
+
+  private static List<Ranks.Result> run(
+      int nodes,
+      IntUnaryOperator nodeOf,
+      int size,
+      List<String> below,
+      List<String> options,
+      String... words)
+      throws IOException, InterruptedException {
     Ranks ranks = Ranks.prepare();
-    StringBuilder[] commands = {new StringBuilder(), new StringBuilder()};
+    StringBuilder[] commands = new StringBuilder[nodes];
+    Arrays.setAll(commands, node -> new StringBuilder());
     for (int rank = 0; rank < size; rank++) {
-      String node = "node" + (rank < first ? 0 : 1);
-      StringBuilder command = commands[rank < first ? 0 : 1].append("env");
+      String node = "node" + nodeOf.applyAsInt(rank);
+      StringBuilder command = commands[nodeOf.applyAsInt(rank)].append("env");
       ranks
           .variables(rank, size)
           .forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
@@ -52,7 +66,7 @@ class TwoNodesIT {
       all.forEach(word -> command.append(" '" + word.replace("HOST", node) + "'"));
       command.append(" & ");
     }
-    for (int node = 0; node < commands.length; node++) {
+    for (int node = 0; node < nodes; node++) {
       String command = commands[node] + "wait";
       ranks.start(Map.of(), List.of("sh", NODE.toString(), "node" + node, command));
     }
@@ -127,6 +141,26 @@ class TwoNodesIT {
   void aKilledRankIsNamedOnBothNodes() throws Exception {
     for (Ranks.Result node : lose("kill")) {
       requireMatch(node, LOST + " has died");
+    }
+  }
+
+  /** Others wait for them, and find that their processes have ended. Each has a node. */
+  @Test
+  void ranksThatEndAfterALossAreNotTakenForIt() throws Exception {
+    List<Ranks.Result> ranks =
+        run(
+            6,
+            rank -> rank,
+            6,
+            List.of(),
+            List.of("-Dgradientsync.reducer=tcp"),
+            Programs.class.getName(),
+            "die-in-a-call");
+    ranks.remove(1);
+    for (Ranks.Result rank : ranks) {
+      String[] caught = rank.expect("caught ").output().split("\ncaught ", 2);
+      requireMatch(
+          new Ranks.Result(0, caught[1].lines().findFirst().orElseThrow()), LOST + " has died");
     }
   }
 

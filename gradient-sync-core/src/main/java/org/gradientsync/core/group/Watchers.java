@@ -177,6 +177,9 @@ final class Watchers {
       dead = isDirect || waited < INDIRECT_NANOS ? NO_RANK : group.liveness().diedSilently();
     }
     if (dead != NO_RANK && !isOver()) {
+      if (departures.hasLeftOrFailed(dead)) { // it has said why, and its process has ended since
+        throw state.lost(dead, null);
+      }
       String fate = group.ranks().name(dead) + " " + group.liveness().fate(dead);
       String finished = ", lastFinished=" + group.calls().lastFinished();
       throw state.broken(fate + finished + ", waited=" + Amounts.time(waited), null);
