@@ -45,6 +45,16 @@ class ObservationTest {
 
   @TempDir Path folder;
 
+  @Test
+  void aSyncSaysWhatItIs() {
+    LocalRanks.run(
+        2,
+        sync ->
+            assertEquals(
+                "rank " + sync.rank() + " of 2, device host memory, reducer local",
+                sync.toString()));
+  }
+
   private static GradientBuckets build(GradientSync sync, boolean overlap) {
     return GradientBuckets.builder(sync, MODEL)
         .firstBucketBytes(1)

@@ -259,4 +259,17 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   protected GradientBuckets.Builder newBuckets(List<Parameter> parameters) {
     return new BucketsBuilder(this, parameters);
   }
+
+  /** For example {@code rank 0 of 4, device host, reducer shared}. */
+  @Override
+  public String toString() {
+    return "rank "
+        + rank()
+        + " of "
+        + size()
+        + ", device "
+        + device.name()
+        + ", reducer "
+        + reducer();
+  }
 }
