@@ -348,6 +348,8 @@ public abstract class GradientBuckets implements AutoCloseable {
   /**
    * Frees the buckets' memory. Not collective. In the middle of a step whose averages block the
    * host, it cancels them, which breaks the sync. A second call does nothing.
+   *
+   * @throws IllegalStateException if a hook or a listener closes them
    */
   @Override
   public abstract void close();

@@ -678,10 +678,11 @@ public abstract class GradientSync implements AutoCloseable {
    * same data and the rank, if a recording enables it.
    *
    * @param listener called in the order of the reductions, by a thread that makes the same or a
-   *     later call of this sync or its buckets, or closes the sync. Collective calls of the sync by
-   *     the listener throw an {@link IllegalStateException}. The first exception that a listener
-   *     throws is logged; exceptions of listeners have no other effect. Reductions that end in
-   *     exceptions, and those in graphs, are not reported
+   *     later call of this sync or its buckets, or closes the sync. If the listener makes
+   *     collective calls of the sync, or closes it or its buckets, these throw an {@link
+   *     IllegalStateException}. The first exception that a listener throws is logged; exceptions of
+   *     listeners have no other effect. Reductions that end in exceptions, and those in graphs, are
+   *     not reported
    * @return the event at which {@link Synchronization#startedAt} is 0 for this listener, for
    *     comparison with the caller's own events; this sync closes it
    * @throws IllegalStateException if this sync is closed
@@ -695,6 +696,7 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @throws GradientSyncException after everything is released, if a call has failed on the device
    *     and the program has not seen that: no call and no wait has thrown it
+   * @throws IllegalStateException if a hook, a listener or the calls of a group close it
    */
   @Override
   public abstract void close();

@@ -138,19 +138,24 @@ class ObservationTest {
           sync -> {
             List<Throwable> refused = new ArrayList<>();
             List<Runnable> calls;
-            try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3)) {
+            try (DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 3);
+                GradientBuckets buckets = build(sync, true)) {
               calls =
                   List.of(
                       () -> sync.average(buffer),
                       () -> sync.broadcast(buffer, 0),
                       () -> sync.register(buffer),
+                      () -> sync.averageAsync(buffer),
                       sync::barrier,
-                      sync.communicator()::barrier);
+                      sync.communicator()::barrier,
+                      buckets::close,
+                      sync::survivors,
+                      sync::close);
               sync.observe(
                   s ->
                       calls.forEach(call -> refused.add(assertThrows(Throwable.class, call::run))));
               sync.average(buffer);
-              sync.average(buffer);
+              sync.averageAsync(buffer).await(); // on the communication thread
             }
             assertEquals(2 * calls.size(), refused.size());
             for (Throwable e : refused) {

@@ -438,10 +438,13 @@ final class GradientBucketsImpl extends GradientBuckets {
   }
 
   @Override
-  public synchronized void close() {
-    sync.requireNoHook();
-    if (step.close()) {
-      Resources.closeAll(averages, set, streams, hooks);
+  public void close() {
+    step.requireNoCallback(); // before the lock, and without it below: averages may call back
+    synchronized (this) {
+      if (!step.close()) {
+        return;
+      }
     }
+    Resources.closeAll(averages, set, streams, hooks);
   }
 }

@@ -30,9 +30,14 @@ final class StepState {
     broken = failure;
   }
 
-  void requireUsable() {
+  /** Throws if a hook or a listener makes this call. */
+  void requireNoCallback() {
     sync.observer().requireNoListener(sync.rank());
     sync.requireNoHook();
+  }
+
+  void requireUsable() {
+    requireNoCallback();
     if (closed) {
       throw new IllegalStateException("buckets are closed: rank=" + sync.rank());
     }

@@ -58,14 +58,19 @@ final class CallOrder {
 
   /** As above, also on a closed sync. */
   void awaitThread() {
-    observer.requireNoListener(rank);
-    requireNoHook();
-    requireNotRecording();
+    requireProgram();
     CommunicationThread running = thread;
     if (running != null && !running.isCurrent()) {
       running.awaitAll();
       pending.awaitAll();
     }
+  }
+
+  /** Throws if a listener, a hook, or the calls of a group make this call. */
+  void requireProgram() {
+    observer.requireNoListener(rank);
+    requireNoHook();
+    requireNotRecording();
   }
 
   void requireNotRecording() {

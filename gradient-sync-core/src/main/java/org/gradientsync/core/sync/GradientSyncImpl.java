@@ -121,8 +121,7 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   @Override
   public GradientSync survivors() {
     order.requireOpen();
-    order.requireNoHook();
-    order.requireNotRecording();
+    order.requireProgram();
     return new Succession(this, selection).ofSurvivors();
   }
 
@@ -170,7 +169,7 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
 
   @Override
   public void close() {
-    order.requireNoHook();
+    order.requireProgram();
     order.closeThread();
     closeParts(); // with no lock held, because it waits for the parts' running calls
     closeExcept(null);

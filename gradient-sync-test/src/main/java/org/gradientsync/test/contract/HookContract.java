@@ -376,6 +376,37 @@ public abstract class HookContract {
         });
   }
 
+  /** While the training's thread closes them, and so waits for the hook. */
+  @ParameterizedTest
+  @MethodSource("several")
+  void aHookCannotCloseItsBucketsWithTheTraining(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          AtomicReference<GradientBuckets> used = new AtomicReference<>();
+          AtomicReference<Throwable> refused = new AtomicReference<>();
+          CountDownLatch begun = new CountDownLatch(1);
+          BucketHook hook =
+              bucket -> {
+                begun.countDown();
+                try {
+                  new CountDownLatch(1).await();
+                } catch (InterruptedException e) {
+                  refused.set(assertThrows(IllegalStateException.class, used.get()::close));
+                }
+              };
+          GradientSync part = sync.split(0, sync.rank());
+          GradientBuckets buckets = small(part).hook(hook).build();
+          used.set(buckets);
+          buckets.ready(MODEL.size() - 1);
+          buckets.ready(MODEL.size() - 2); // a bucket is full
+          begun.await();
+          buckets.close();
+          assertTrue(refused.get().getMessage().startsWith(REFUSED), refused::toString);
+          sync.barrier();
+        });
+  }
+
   @ParameterizedTest
   @MethodSource("several")
   void optionsThatDoNotGoWithAHookAreRefused(int ranks) {
