@@ -11,19 +11,33 @@ import org.gradientsync.core.buckets.CommunicationThread;
 final class PendingAverages {
   private final ArrayDeque<Pending> pending = new ArrayDeque<>(); // guarded by itself
 
-  private record Pending(PendingAverages owner, CommunicationThread.Lane lane, long ticket)
-      implements PendingAverage {
+  private final class Pending implements PendingAverage {
+    private final CommunicationThread.Lane lane;
+    private final long ticket;
+    private volatile Throwable before; // what one that nobody had waited for has thrown, or null
+
+    Pending(CommunicationThread.Lane lane, long ticket) {
+      this.lane = lane;
+      this.ticket = ticket;
+    }
+
     @Override
     public void await() {
-      owner.remove(this);
+      remove(this);
       lane.await(ticket);
+      before = before == null ? failureBefore(ticket) : before; // of those, all are over
+      if (before instanceof Error e) {
+        throw e;
+      } else if (before != null) {
+        throw (RuntimeException) before;
+      }
     }
   }
 
   /** Runs an average on the thread, after all work that it has. */
   PendingAverage start(CommunicationThread thread, Runnable average) {
     CommunicationThread.Lane lane = thread.lane();
-    Pending started = new Pending(this, lane, lane.submit(average));
+    Pending started = new Pending(lane, lane.submit(average));
     synchronized (pending) {
       // A program may never wait for these.
       while (!pending.isEmpty() && pending.peek().lane.hasSucceeded(pending.peek().ticket)) {
@@ -37,6 +51,25 @@ final class PendingAverages {
   private void remove(Pending awaited) {
     synchronized (pending) {
       pending.remove(awaited);
+    }
+  }
+
+  /** What the first of those has thrown that nobody has waited for, or null. */
+  private Throwable failureBefore(long ticket) {
+    while (true) {
+      Pending next;
+      synchronized (pending) {
+        next = pending.peek();
+        if (next == null || next.ticket > ticket) {
+          return null;
+        }
+        pending.remove();
+      }
+      try {
+        next.lane.await(next.ticket);
+      } catch (RuntimeException | Error e) {
+        return e;
+      }
     }
   }
 

@@ -1,7 +1,9 @@
 package org.gradientsync.core.sync;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
@@ -9,6 +11,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.NotFiniteException;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.core.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
@@ -49,6 +52,33 @@ class PendingAveragesTest {
             String text = thrown.get().getMessage();
             assertTrue(text.contains("a hook or a listener waits for a later average"), text);
             assertEquals(2, sync.communicator().sum(1));
+          }
+        });
+  }
+
+  @Test
+  void theFailureOfOneThatNobodyWaitsForIsThrownByTheNextWait() {
+    LocalRanks.run(
+        2,
+        builder -> builder.requireFinite(true),
+        sync -> {
+          try (DeviceBuffer first = sync.allocate(DataType.FLOAT32, 4);
+              DeviceBuffer second = sync.allocate(DataType.FLOAT32, 4);
+              DeviceBuffer third = sync.allocate(DataType.FLOAT32, 4)) {
+            first.copyFrom(new float[] {1, 2, sync.rank() == 0 ? Float.NaN : 3, 4});
+            second.copyFrom(new float[] {0, 2, 4, 2 * sync.rank()});
+            sync.averageAsync(first);
+            PendingAverage next = sync.averageAsync(second);
+            PendingAverage last = sync.averageAsync(third);
+            for (int i = 0; i < 2; i++) { // each time
+              NotFiniteException e = assertThrows(NotFiniteException.class, next::await);
+              assertTrue(e.getMessage().contains("first at index=2"), e.getMessage());
+            }
+            float[] values = new float[4];
+            second.copyTo(values);
+            assertArrayEquals(new float[] {0, 2, 4, 1}, values);
+            last.await(); // it was reported
+            sync.barrier();
           }
         });
   }
