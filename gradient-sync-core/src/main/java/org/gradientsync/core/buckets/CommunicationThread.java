@@ -116,6 +116,11 @@ public final class CommunicationThread implements AutoCloseable {
       }
     }
 
+    /** Waits for work that was submitted, whether it fails or not. */
+    void settle(long ticket) {
+      awaitTicket(ticket);
+    }
+
     /**
      * Cancels all work that is running or waiting, unless this lane has failed before. Interrupts
      * running work. Returns when all work up to the ticket, including other lanes', has ended.

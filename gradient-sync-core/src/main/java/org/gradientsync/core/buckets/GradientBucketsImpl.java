@@ -192,9 +192,8 @@ final class GradientBucketsImpl extends GradientBuckets {
   }
 
   /**
-   * Completes a step, or the update of its shards.
+   * Completes a step, or the update of its shards, in a call of the program.
    *
-   * @param call the program's
    * @param averaged accepts each average; null if they are complete
    * @param update of the shards, or null
    */
@@ -232,6 +231,7 @@ final class GradientBucketsImpl extends GradientBuckets {
       }
     } catch (Exception | Error e) { // also those that other languages do not declare
       step.breaks(e);
+      averages.settle();
       throw e;
     } finally {
       step.ending(null);

@@ -124,6 +124,13 @@ final class StepAverages implements AutoCloseable {
     }
   }
 
+  /** Waits for what has started after the program has failed: the other ranks make it, too. */
+  void settle() {
+    if (lane != null) {
+      lane.settle(lastTicket);
+    }
+  }
+
   /** Gives up what is running. */
   @Override
   public void close() {

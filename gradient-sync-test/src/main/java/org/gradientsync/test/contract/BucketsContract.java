@@ -354,6 +354,40 @@ public abstract class BucketsContract {
         });
   }
 
+  /** Averages of later buckets may still be running on some ranks. */
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void anUpdateThatThrowsOnAllRanksLeavesTheSyncUsable(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          List<Parameter> model =
+              IntStream.range(0, 4)
+                  .mapToObj(i -> new Parameter("large " + i, DataType.FLOAT32, 400_000))
+                  .toList();
+          for (int attempt = 0; attempt < 3; attempt++) {
+            try (GradientBuckets buckets =
+                GradientBuckets.builder(sync, model)
+                    .firstBucketBytes(1)
+                    .bucketBytes(1)
+                    .overlap(overlap)
+                    .build()) {
+              for (int i = model.size() - 1; i >= 0; i--) {
+                buckets.ready(i);
+              }
+              assertThrows(
+                  IllegalArgumentException.class,
+                  () ->
+                      buckets.finish(
+                          i -> {
+                            throw new IllegalArgumentException("a bad learning rate");
+                          }));
+            }
+            sync.barrier();
+          }
+        });
+  }
+
   @ParameterizedTest
   @MethodSource("sizesAndOverlap")
   void noSyncAccumulatesGradients(int ranks, boolean overlap) {
