@@ -318,7 +318,9 @@ public abstract class GradientBuckets implements AutoCloseable {
    *
    * @param state as there, of any type, to be written; zero where there is no parameter
    * @param root the rank that has the state, the same on all ranks
-   * @param values called as there, with a buffer to write a parameter's state to, at first zero
+   * @param values called as there, with a buffer to write a parameter's state to, at first zero. If
+   *     it throws, the other ranks throw an {@link UnavailableException} that says so, and the
+   *     ranks can go on; buckets before have been scattered
    */
   public abstract void scatterState(
       List<? extends DeviceBuffer> state, int root, ObjIntConsumer<DeviceBuffer> values);

@@ -5,6 +5,7 @@ import java.util.Objects;
 import java.util.function.ObjIntConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.core.backend.Agreement;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Unclosed;
@@ -82,15 +83,25 @@ final class ShardedState {
     }
   }
 
-  /** Collective. The root's consumer writes each parameter's state. */
+  /** Collective. The root's consumer writes each parameter's state. If it throws, all ranks do. */
   void scatter(ObjIntConsumer<DeviceBuffer> values) {
     sync.awaitTurn();
     for (int i = 0; i < set.buckets.length; i++) {
       try (Whole whole = new Whole(i)) {
-        whole.show(values);
+        try {
+          whole.show(values);
+        } catch (Exception | Error e) {
+          Resources.closeAllAfter(e, () -> agree("scatterState has thrown: " + e));
+          throw e;
+        }
+        agree("");
         sync.scatter(whole.buffer, state.get(i), root);
       }
     }
+  }
+
+  private void agree(String failure) {
+    Agreement.requireAll(sync.ownCommunicator(), failure);
   }
 
   /** The state of a whole bucket on the root, and nothing elsewhere. */

@@ -12,12 +12,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.ObjIntConsumer;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -32,6 +35,7 @@ import org.gradientsync.GradientSync;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
+import org.gradientsync.UnavailableException;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
@@ -623,6 +627,38 @@ public abstract class ShardedContract {
             ByteBuffer[] expected = bits(weights(other));
             other.update((gradient, weight, k) -> write(weight, read(wide.get(k))));
             assertWeights(expected, other, "scattered");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void ranksGoOnIfStateCannotBeReadOrWritten(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          int root = ranks - 1;
+          UncheckedIOException mine = new UncheckedIOException(new IOException("no file"));
+          ObjIntConsumer<DeviceBuffer> failing =
+              (values, i) -> {
+                if (i == MODEL.size() / 2) {
+                  throw mine;
+                }
+              };
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            begin(sync, buckets);
+            List<DeviceBuffer> state = buckets.shards().stream().map(Shard::weight).toList();
+            Executable gathers = () -> buckets.gatherState(state, root, failing);
+            Executable scatters = () -> buckets.scatterState(state, root, failing);
+            if (sync.rank() == root) {
+              assertSame(mine, assertThrows(UncheckedIOException.class, gathers));
+              assertSame(mine, assertThrows(UncheckedIOException.class, scatters));
+            } else {
+              assertDoesNotThrow(gathers);
+              String text = assertThrows(UnavailableException.class, scatters).getMessage();
+              assertTrue(text.contains("no file (rank " + root + ")"), text);
+            }
+            sync.barrier();
           }
         });
   }
