@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.Collectors;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -32,6 +33,7 @@ final class CallGroup implements AutoCloseable {
   private final List<Step> steps = new ArrayList<>();
   private final List<CollectiveCall> messages = new ArrayList<>();
   private final List<AbstractDeviceBuffer> buffers = new ArrayList<>();
+  private final List<String> names = new ArrayList<>(); // of the buffers
   private final BackendDevice device;
   private final RankGroup ranks;
   private final Reducer reducer;
@@ -136,6 +138,7 @@ final class CallGroup implements AutoCloseable {
   private void add(DeviceBuffer buffer) {
     if (buffer != null) {
       buffers.add((AbstractDeviceBuffer) buffer);
+      names.add(((AbstractDeviceBuffer) buffer).name());
     }
   }
 
@@ -209,13 +212,18 @@ final class CallGroup implements AutoCloseable {
     }
   }
 
-  /** Whether this was made of the same calls. Allocates nothing. */
+  /** Whether this was made of the same calls, with the same names. Allocates nothing. */
   boolean isOf(List<CollectiveCall> others) {
     if (calls.size() != others.size()) {
       return false;
     }
     for (int i = 0; i < calls.size(); i++) {
       if (!calls.get(i).equals(others.get(i))) {
+        return false;
+      }
+    }
+    for (int i = 0; i < names.size(); i++) {
+      if (!Objects.equals(names.get(i), buffers.get(i).name())) { // the packs have it
         return false;
       }
     }

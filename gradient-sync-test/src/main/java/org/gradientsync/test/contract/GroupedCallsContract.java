@@ -269,6 +269,37 @@ public abstract class GroupedCallsContract {
             });
   }
 
+  /** They are not those with which the group was prepared. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("severalRanks")
+  void namesThatAreGivenAfterAFirstGroupAreCompared(int ranks) {
+    runner()
+        .run(
+            ranks,
+            sync -> {
+              boolean odd = sync.rank() == ranks - 1;
+              try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 5);
+                  DeviceBuffer b = sync.allocate(DataType.FLOAT32, 5)) {
+                Runnable calls =
+                    () ->
+                        sync.grouped(
+                            () -> {
+                              sync.average(odd ? b : a);
+                              sync.average(odd ? a : b);
+                            });
+                calls.run();
+                a.named("weight").copyFrom(new float[] {1, 2, 3, 4, sync.rank()});
+                b.named("bias");
+                String text = assertThrows(MismatchedCallException.class, calls::run).getMessage();
+                assertTrue(text.contains("weight"), text);
+                float[] values = new float[5];
+                a.copyTo(values);
+                assertArrayEquals(new float[] {1, 2, 3, 4, sync.rank()}, values);
+                sync.average(a);
+              }
+            });
+  }
+
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("severalRanks")
   void messagesThatDifferThrowAndTheOthersDoNotWait(int ranks) {
