@@ -87,9 +87,11 @@ public interface Communicator extends AutoCloseable {
   /**
    * Reduces each element over all ranks, in place. {@link ReduceOp} defines the bits of the result.
    *
-   * @param data the elements to reduce; the same count on all ranks
+   * @param data the elements to reduce; the same count on all ranks. A byte buffer has any type, in
+   *     native byte order
    * @param type the element type, which must be one that the buffer can hold
    * @param op the reduction
+   * @throws IllegalArgumentException if the buffer does not hold such elements
    */
   void allReduce(Buffer data, DataType type, ReduceOp op);
 
@@ -143,6 +145,7 @@ public interface Communicator extends AutoCloseable {
    * @param receive this rank's part of the result
    * @param type the element type, which must be one that the buffers can hold
    * @param op the reduction
+   * @throws IllegalArgumentException as {@link #allReduce(Buffer, DataType, ReduceOp)} does
    */
   void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op);
 

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.CharBuffer;
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
@@ -592,6 +593,16 @@ public abstract class CommunicatorContract {
           refused(() -> c.allReduce(ShortBuffer.allocate(1), ReduceOp.SUM), "ambiguous");
           refused(() -> c.allReduce(one, ReduceOp.AVERAGE), "AVERAGE".toLowerCase());
           refused(() -> c.allReduce(one, DataType.FLOAT32, ReduceOp.SUM), "does not match");
+          boolean little = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
+          ByteOrder foreign = little ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN;
+          ByteBuffer bytes = ByteBuffer.allocate(8 * ranks).order(foreign);
+          ByteBuffer part = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder());
+          refused(() -> c.allReduce(bytes, DataType.FLOAT32, ReduceOp.SUM), "native byte order");
+          refused(
+              () -> c.reduceScatter(bytes, part, DataType.FLOAT32, ReduceOp.SUM),
+              "native byte order");
+          part.limit(7);
+          refused(() -> c.allReduce(part, DataType.FLOAT32, ReduceOp.SUM), "whole number");
           assertThrows(NullPointerException.class, () -> c.allReduce(one, null, ReduceOp.SUM));
           assertThrows(NullPointerException.class, () -> c.allReduce(one, DataType.INT32, null));
           refused(() -> c.allGather(one, IntBuffer.allocate(ranks + 1)), "size=" + ranks);

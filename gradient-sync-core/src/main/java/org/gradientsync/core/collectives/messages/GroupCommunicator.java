@@ -1,6 +1,8 @@
 package org.gradientsync.core.collectives.messages;
 
 import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -190,9 +192,27 @@ public final class GroupCommunicator implements Communicator {
     }
   }
 
-  /** The number of elements of a type in a Java buffer, which may be one of bytes. */
-  private static long elements(Buffer data, DataType type) {
-    return (long) data.remaining() * HostElement.of(data).size() / type.sizeInBytes();
+  /**
+   * The number of elements of a type in a Java buffer.
+   *
+   * @throws IllegalArgumentException if it has bytes, and these are not such elements
+   */
+  private long elements(Buffer data, DataType type) {
+    long bytes = (long) data.remaining() * HostElement.of(data).size();
+    boolean isNative = !(data instanceof ByteBuffer b) || b.order() == ByteOrder.nativeOrder();
+    if (!isNative || bytes % type.sizeInBytes() != 0) {
+      throw new IllegalArgumentException(
+          "not a whole number of elements in native byte order: bytes="
+              + bytes
+              + ", type="
+              + type
+              + ", order="
+              + (isNative ? ByteOrder.nativeOrder() : ((ByteBuffer) data).order())
+              + ", rank="
+              + rank()
+              + "; call order(ByteOrder.nativeOrder()) before filling the buffer");
+    }
+    return bytes / type.sizeInBytes();
   }
 
   @Override
