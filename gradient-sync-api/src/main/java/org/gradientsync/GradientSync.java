@@ -105,7 +105,8 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * Wraps host memory that the caller allocated in a buffer, without copying. For ranks whose
-   * device is the host; the classes of other devices wrap memory of those devices.
+   * device is the host; the classes of other devices wrap memory of those devices. Buffers that
+   * wrap the same memory separately are not known to overlap: do not use two of them in one call.
    *
    * @param type the element type
    * @param memory a direct, writable buffer in native byte order, of which the part between
@@ -167,7 +168,8 @@ public abstract class GradientSync implements AutoCloseable {
    * Averages rows of a table of which each rank has some, such as the gradients of an embedding. A
    * row that a rank does not have counts as zeros there. The result has the rows that any rank has,
    * with the bits of the average of the whole table in rank order, without moving the rest: the
-   * host exchanges and sorts the indices of all ranks, the device averages these rows. Collective.
+   * host exchanges and sorts the indices of all ranks, the device averages these rows. A rank's
+   * table is zeros to which its rows are added, so -0.0 becomes 0.0. Collective.
    *
    * @param rows this rank's; another number on each rank, or none; does not change
    * @return the same rows on all ranks, each once, in ascending order. If the given ones are in a

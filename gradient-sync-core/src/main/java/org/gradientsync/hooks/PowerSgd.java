@@ -122,6 +122,7 @@ public final class PowerSgd extends Compression {
             second[next + i] = random.nextDouble() - 0.5;
           }
         }
+        Columns.scale(second, next + k, columns, rank);
       }
     }
   }
@@ -228,7 +229,7 @@ public final class PowerSgd extends Compression {
     void right() {
       for (Matrix m : matrices) {
         if (!m.exact) {
-          orthonormalize(first.values, m.at, m.rows);
+          Columns.orthonormalize(first.values, m.at, m.rows, rank);
         }
       }
       first.write();
@@ -412,36 +413,5 @@ public final class PowerSgd extends Compression {
   @Override
   void loaded() {
     plans.values().forEach(plan -> plan.fresh = true);
-  }
-
-  /**
-   * Makes columns orthonormal, by Gram and Schmidt. What depends on columns before becomes zero.
-   */
-  private void orthonormalize(double[] p, int at, int rows) {
-    for (int k = 0; k < rank; k++) {
-      double before = norm(p, at + k, rows);
-      for (int other = 0; other < k; other++) {
-        double product = 0;
-        for (int i = 0; i < rows; i++) {
-          product += p[at + i * rank + k] * p[at + i * rank + other];
-        }
-        for (int i = 0; i < rows; i++) {
-          p[at + i * rank + k] -= product * p[at + i * rank + other];
-        }
-      }
-      double norm = norm(p, at + k, rows);
-      double factor = norm <= 1e-6 * before ? 0 : 1 / norm;
-      for (int i = 0; i < rows; i++) {
-        p[at + i * rank + k] *= factor;
-      }
-    }
-  }
-
-  private double norm(double[] p, int at, int rows) {
-    double squares = 0;
-    for (int i = 0; i < rows; i++) {
-      squares += p[at + i * rank] * p[at + i * rank];
-    }
-    return Math.sqrt(squares);
   }
 }

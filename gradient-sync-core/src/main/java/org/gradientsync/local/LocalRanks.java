@@ -76,7 +76,8 @@ public final class LocalRanks {
    *     GradientSyncException}, otherwise one with the rank in its message and the first exception
    *     as cause. Also if the calling thread is interrupted, unless all ranks succeed nevertheless.
    *     For each thread that is left running, a suppressed exception has its name and current stack
-   *     trace.
+   *     trace. Not if the others have gone on without the rank, as {@link GradientSync#survivors}
+   *     says, and end well: then its exception is logged
    * @throws IllegalArgumentException if the number of ranks is out of range
    */
   public static void run(int ranks, RankTask task) {
@@ -107,7 +108,8 @@ public final class LocalRanks {
    *
    * @param ranks the number of ranks, from 1 to {@value #MAX_RANKS}
    * @param task the program of each rank, which runs on a thread of its own
-   * @return each rank's result, in the order of the ranks; cannot be modified
+   * @return each rank's result, in the order of the ranks, null for one that the others have gone
+   *     on without; cannot be modified
    * @param <T> the type of the results, which may be null
    * @throws GradientSyncException if a rank threw, as for {@link #run(int, RankTask)}
    * @throws IllegalArgumentException if the number of ranks is out of range

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.UnaryOperator;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
@@ -161,7 +162,9 @@ final class LocalRun {
 
   private GradientSync create(ProcessGroup world) {
     LocalWorld.enter(world); // first, because the options may ask for the rank
-    return SyncBuilder.of(options.apply(GradientSync.builder())).ranks(world).create();
+    GradientSync.Builder builder = options.apply(GradientSync.builder());
+    Objects.requireNonNull(builder, "options return no builder; return the one that they get");
+    return SyncBuilder.of(builder).ranks(world).create();
   }
 
   private void endOthers() {

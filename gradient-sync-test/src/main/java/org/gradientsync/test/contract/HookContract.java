@@ -551,6 +551,42 @@ public abstract class HookContract {
         });
   }
 
+  /** Products of large or small elements would leave the range of their type. */
+  @ParameterizedTest
+  @MethodSource("several")
+  void powerSgdTakesElementsOfAnySize(int ranks) {
+    Map<Double, DataType> scales =
+        Map.of(
+            1e-30, DataType.FLOAT32,
+            1e30, DataType.FLOAT32,
+            1e-200, DataType.FLOAT64,
+            1e200, DataType.FLOAT64);
+    run(
+        ranks,
+        sync -> {
+          for (double scale : scales.keySet().stream().sorted().toList()) {
+            List<Parameter> model = List.of(new Parameter("a", scales.get(scale), 600));
+            BucketHook hook = new PowerSgd(2).rows("a", 30);
+            try (GradientBuckets buckets =
+                GradientBuckets.builder(sync, model).hook(hook).build()) {
+              for (int step = 0; step < 3; step++) {
+                double[] expected = new double[600];
+                for (int rank = 0; rank < ranks; rank++) {
+                  double[] one = product(rank);
+                  Arrays.setAll(expected, i -> expected[i] + scale * one[i] / ranks);
+                }
+                double[] own = Arrays.stream(product(sync.rank())).map(x -> scale * x).toArray();
+                write(buckets.gradient(0), own);
+                buckets.ready(0);
+                buckets.finish();
+                double most = Arrays.stream(expected).map(Math::abs).max().orElseThrow();
+                assertArrayEquals(expected, read(buckets.gradient(0)), 1e-5 * most, "" + scale);
+              }
+            }
+          }
+        });
+  }
+
   /** Of 30 rows; the ranks' matrices have two columns' space in common. */
   private static double[] product(int rank) {
     return IntStream.range(0, 600)
