@@ -42,6 +42,7 @@ final class JobStart {
   private static final long FIRST_PAUSE_MILLIS = 20;
   private static final long MAX_PAUSE_MILLIS = 500;
   private static final long LISTEN_NANOS = 5_000_000_000L; // how long to try
+  private static final long REASON_NANOS = 2_000_000_000L;
   private static final long MAX_ATTEMPT_NANOS = 15_000_000_000L;
   private static final int MOST_TIMEOUTS = 4; // of a call, and until the others go on
 
@@ -276,7 +277,7 @@ final class JobStart {
         throw new IOException(e.getMessage(), e);
       }
     } finally {
-      limit = timeouts.timeoutNanos() + time.look(); // from now on
+      limit = timeouts.timeoutNanos() + time.look() + attempts; // from now on
     }
   }
 
@@ -310,9 +311,10 @@ final class JobStart {
               new byte[Handshake.JOB],
               Handshake.random(Handshake.NONCE));
       long start = System.nanoTime();
+      SocketChannel channel = null;
       try {
-        SocketChannel channel = connect(new InetSocketAddress(master, own.port()), chosen, hello);
-        advice = ""; // from now on it waits for others
+        channel = connect(new InetSocketAddress(master, own.port()), chosen, hello);
+        advice = ""; // from now on it waits for others, and counts that itself
         return own.joins() ? awaitInvitation(channel) : register(channel, chosen);
       } catch (IOException e) {
         requireDescriptors(e);
@@ -323,7 +325,7 @@ final class JobStart {
           return late.get().join();
         }
         why = String.valueOf(e.getMessage());
-        attempts += Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
+        attempts += channel != null ? 0 : Math.min(System.nanoTime() - start, MAX_ATTEMPT_NANOS);
       }
       String from = chosen == null ? "" : " from " + chosen.getHostAddress();
       advice = "; see whether rank 0 runs there, and whether a firewall lets its port through";
@@ -351,6 +353,7 @@ final class JobStart {
       throws IOException, InterruptedException {
     ServerSocketChannel server = null;
     TcpJob job = null;
+    limit += REASON_NANOS; // rank 0 may have begun to wait later, and says who is missing
     try {
       InetAddress here = ((InetSocketAddress) channel.getLocalAddress()).getAddress();
       server = MasterPort.listen(here, 0, 0);
@@ -381,6 +384,8 @@ final class JobStart {
         server.close();
       }
       throw e;
+    } finally {
+      limit -= REASON_NANOS;
     }
   }
 
