@@ -28,6 +28,8 @@ final class Sessions {
           + (" for i in $(seq " + RankLaunch.PATIENCE_SECONDS + "); do for one in $targets;")
           + " do kill -0 $one && sleep 1 && break; done; done; kill -KILL $targets");
 
+  private static final long OUTPUT_MILLIS = 2_000; // for all
+
   private Sessions() {}
 
   static ProcessBuilder of(List<String> command) {
@@ -68,8 +70,10 @@ final class Sessions {
         process.waitFor(left, TimeUnit.NANOSECONDS);
       }
       killThoseThatRun(processes);
-      for (LineCopy output : outputs) {
-        output.join(TimeUnit.SECONDS.toMillis(2)); // what a process has left may keep it open
+      long ended = System.nanoTime();
+      for (LineCopy output : outputs) { // what a process has left may keep it open
+        long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - ended);
+        output.join(Math.max(1, OUTPUT_MILLIS - waited));
       }
     } catch (InterruptedException e) {
       killThoseThatRun(processes);
