@@ -146,7 +146,8 @@ final class GroupState {
       if (dead != RankMap.NO_RANK) { // the launcher then sends the signal to all others
         return broken(group.ranks().name(dead) + " " + group.liveness().fate(dead), cause, false);
       }
-      boolean byItself = why.isEmpty() ? !bySignal : departures.hasFailedByItself(peer);
+      boolean mayComeAgain = bySignal || reason.equals(Departure.STAYED.text());
+      boolean byItself = why.isEmpty() ? !mayComeAgain : departures.hasFailedByItself(peer);
       return broken(name + " has left: " + reason, cause, byItself);
     }
     return broken(

@@ -162,7 +162,7 @@ public final class ProcessGroup implements MatchingGroup {
     job.goOnWithout(lost);
     ProcessGroup next = new ProcessGroup(part, job, timeouts(), survivors);
     if (!isWorld()) {
-      close(false);
+      close(null);
     }
     return next;
   }
@@ -350,17 +350,25 @@ public final class ProcessGroup implements MatchingGroup {
   /** A second call does nothing. */
   @Override
   public void close() {
-    close(true);
+    close(Departure.CLOSED);
   }
 
-  private synchronized void close(boolean notifies) {
+  /** Closes the world of a job to which not all ranks come. */
+  public void closeUnused() {
+    close(Departure.STAYED);
+  }
+
+  /**
+   * @param departure of which the others are notified, or null
+   */
+  private synchronized void close(Departure departure) {
     if (!state.close()) {
       return;
     }
     reports.ifPresent(Watch::remove);
     try {
-      if (notifies && !job.isEnding()) { // otherwise leave() has sent it
-        departures.send(Departure.CLOSED, "", finishedCalls(), parts.liveness()::isUnreachable);
+      if (departure != null && !job.isEnding()) { // otherwise leave() has sent it
+        departures.send(departure, "", finishedCalls(), parts.liveness()::isUnreachable);
       }
     } catch (RuntimeException e) { // the rest is closed nevertheless
       log.debug("rank {} cannot send that it leaves", rank(), e); // MPI is finalized already

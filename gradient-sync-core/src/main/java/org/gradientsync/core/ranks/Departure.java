@@ -4,7 +4,8 @@ package org.gradientsync.core.ranks;
 public enum Departure {
   CLOSED("it closed its side or ended"),
   SIGNAL("its process is shutting down after a signal (SIGTERM, SIGINT or SIGHUP)"),
-  EXIT("its program called System.exit");
+  EXIT("its program called System.exit"),
+  STAYED("it stays in the job before, as not all can go to this one");
 
   private final String text;
 

@@ -93,7 +93,7 @@ final class Succession {
   /** Leaves a job, if there is one, and tries to tell those that wait there. */
   static void leave(Transport joined) {
     if (joined != null) {
-      ProcessGroup.world(joined).close();
+      ProcessGroup.world(joined).closeUnused();
     }
   }
 
