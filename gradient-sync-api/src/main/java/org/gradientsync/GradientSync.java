@@ -51,8 +51,8 @@ public abstract class GradientSync implements AutoCloseable {
    * @return a sync that the caller closes
    * @throws UnavailableException if no device or reducer works here, or if the one that a system
    *     property asks for does not
-   * @throws RankLostException if a rank does not join in time, or has ended; the process cannot
-   *     create a sync after that
+   * @throws RankLostException if a rank does not join in time, or has ended; with an MPI the
+   *     process cannot create a sync after that
    */
   public static GradientSync create() {
     return builder().create();
@@ -914,8 +914,8 @@ public abstract class GradientSync implements AutoCloseable {
      *
      * @return a sync that the caller closes
      * @throws UnavailableException on every rank if the chosen settings do not work here
-     * @throws RankLostException if a rank does not join in time, or has ended; the process cannot
-     *     create a sync after that
+     * @throws RankLostException if a rank does not join in time, or has ended; with an MPI the
+     *     process cannot create a sync after that
      */
     public abstract GradientSync create();
   }
