@@ -130,6 +130,16 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
+   * Learns that the ranks that are left go on without others that have not come, and neither said
+   * that they leave: they may hang. A launcher may end them.
+   *
+   * @param silent ranks of the job
+   */
+  default void leaveSilent(List<Integer> silent) {
+    // nobody is to know
+  }
+
+  /**
    * How many of the processes that wait can join the job, which then has no more ranks than it
    * began with. Some rank counts them, the others do not know. Refuses those that wait with other
    * settings: only they fail.

@@ -158,6 +158,13 @@ final class TcpJob implements Listener.Doorkeeper {
     }
   }
 
+  /** The process of a rank of this node, if it runs and this rank is another one; or -1. */
+  long processOf(int rank) {
+    RankPlace place = placeOf(rank);
+    boolean isOther = place.process() != placeOf(own.rank()).process();
+    return visible[rank] && isOther && place.isAlive() ? place.process() : -1;
+  }
+
   /** Where others reach this rank. */
   InetAddress address() throws IOException {
     InetAddress address = members[own.rank()].address().getAddress();

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import org.gradientsync.UnavailableException;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.spi.JobProcess;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Transport;
@@ -88,6 +89,11 @@ final class TcpTransport implements Transport {
     if (process != null) {
       lost.forEach(process::leaveBehind);
     }
+  }
+
+  @Override
+  public void leaveSilent(List<Integer> silent) {
+    WaitingFile.leaveBehind(silent.stream().map(job::processOf).filter(p -> p >= 0).toList());
   }
 
   @Override

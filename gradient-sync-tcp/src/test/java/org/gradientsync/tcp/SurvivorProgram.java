@@ -34,7 +34,7 @@ final class SurvivorProgram {
       try {
         for (int round = 0; ; round++) {
           if (round == 20 && lost.contains(own)) {
-            lose(args[0]);
+            lose(args[0], sync);
             return;
           }
           average(sync, buffer, own, left, round);
@@ -67,8 +67,13 @@ final class SurvivorProgram {
     sync.close();
   }
 
-  private static void lose(String how) throws Exception {
+  private static void lose(String how, GradientSync sync) throws Exception {
     switch (how) {
+      case "hang" -> Thread.sleep(600_000); // until the test ends it
+      case "linger" -> {
+        sync.close();
+        Thread.sleep(2_000);
+      }
       case "kill" ->
           new ProcessBuilder("kill", "-KILL", "" + ProcessHandle.current().pid()).start().waitFor();
       case "throw" -> throw new IllegalStateException("the data ran out");

@@ -1,11 +1,19 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
+import org.gradientsync.core.backend.WaitingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,6 +22,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** How processes go on without others. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class SurvivorsIT {
+  @TempDir Path folder;
+
   @ParameterizedTest
   @CsvSource({
     "3, shared, kill, 1",
@@ -49,5 +59,42 @@ class SurvivorsIT {
       }
     }
     assertNotEquals(0, number);
+  }
+
+  private Ranks start(String how) throws Exception {
+    Ranks ranks = Ranks.prepare();
+    for (int rank = 0; rank < 3; rank++) {
+      Map<String, String> variables = ranks.variables(rank, 3);
+      variables.put(WaitingFile.VARIABLE, folder.resolve("rank-" + rank).toString());
+      List<String> options = List.of("-Dgradientsync.timeout=3", "-Dgradientsync.reports=off");
+      ranks.start(variables, options, SurvivorProgram.class, how, "1");
+    }
+    return ranks;
+  }
+
+  /** Here the test is the launcher. */
+  @Test
+  void aLauncherLearnsWhichProcessHangs() throws Exception {
+    Ranks ranks = start("hang");
+    Path left = WaitingFile.left(folder.resolve("rank-2"));
+    for (int i = 0; i < 600 && !Files.exists(left); i++) {
+      Thread.sleep(100);
+    }
+    long process = Long.parseLong(Files.readString(left).strip());
+    assertTrue(ProcessHandle.of(process).orElseThrow().destroyForcibly());
+    List<Ranks.Result> job = ranks.await();
+    assertEquals(128 + 9, job.get(1).exitCode(), job::toString);
+    job.get(0).expect("rank 0 has averaged as 0 of 2");
+    job.get(2).expect("rank 2 has averaged as 1 of 2");
+  }
+
+  @Test
+  void oneThatHasLeftAndStillRunsDoesNotHang() throws Exception {
+    for (Ranks.Result rank : start("linger").await()) {
+      assertEquals(0, rank.exitCode(), rank.output());
+    }
+    for (int rank = 0; rank < 3; rank++) {
+      assertFalse(Files.exists(WaitingFile.left(folder.resolve("rank-" + rank))));
+    }
   }
 }

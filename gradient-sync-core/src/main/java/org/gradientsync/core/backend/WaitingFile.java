@@ -1,15 +1,20 @@
 package org.gradientsync.core.backend;
 
+import static java.nio.file.StandardOpenOption.APPEND;
+import static java.nio.file.StandardOpenOption.CREATE;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The file by which a launcher that starts lost ranks again learns how a rank is. It is empty until
  * the rank takes part, and is gone then. If all ranks give up, because too few are left, it has a
- * text.
+ * text. Another file beside it has the processes that the rank goes on without, although they may
+ * still run.
  */
 public final class WaitingFile {
   /** The variable with its name. */
@@ -27,6 +32,27 @@ public final class WaitingFile {
   /** Says that all ranks end, because too few are left: nobody needs to be started again. */
   public static void giveUp() {
     change(file -> Files.writeString(file, "too few ranks"));
+  }
+
+  /**
+   * Says that the ranks go on without processes of this node, which may hang.
+   *
+   * @param processes their ids
+   */
+  public static void leaveBehind(List<Long> processes) {
+    for (long process : processes) {
+      change(file -> Files.writeString(left(file), process + "\n", CREATE, APPEND));
+    }
+  }
+
+  /**
+   * Where the processes are that a rank goes on without, one in each line.
+   *
+   * @param file the rank's
+   * @return another file, which there may not be
+   */
+  public static Path left(Path file) {
+    return file.resolveSibling(file.getFileName() + ".left");
   }
 
   private interface Change {

@@ -2,6 +2,7 @@ package org.gradientsync.tools.run;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.ProcessBuilder.Redirect;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -9,9 +10,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -20,6 +23,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.gradientsync.core.backend.TemporaryFiles;
 import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.tools.program.Program;
@@ -76,6 +80,15 @@ final class RanksAsProcesses implements RankLaunch {
     boolean hasGivenUp() {
       return waiting.toFile().length() > 0;
     }
+
+    /** The processes that this rank goes on without. */
+    List<Long> left() {
+      try (Stream<String> lines = Files.lines(WaitingFile.left(waiting))) {
+        return lines.map(Long::valueOf).toList();
+      } catch (IOException | UncheckedIOException | NumberFormatException e) {
+        return List.of(); // there are none, or it is being written
+      }
+    }
   }
 
   private final Share share;
@@ -87,6 +100,10 @@ final class RanksAsProcesses implements RankLaunch {
   private volatile Process watch;
   private final Map<Process, Started> started = new ConcurrentHashMap<>();
   private final List<LineCopy> outputs = new CopyOnWriteArrayList<>();
+
+  // Of an elastic job.
+  private final Set<Long> left = new HashSet<>(); // processes that the other ranks go on without
+  private final Map<Process, Long> asked = new HashMap<>(); // those that are to end, since when
 
   /**
    * Creates a job that has not begun.
@@ -155,8 +172,12 @@ final class RanksAsProcesses implements RankLaunch {
     for (int running = share.count(); running > 0; running--) {
       Process process =
           failure == 0 || ending ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
-      if (process == null) {
-        break; // the others do not end by themselves
+      if (process == null) { // the others do not end by themselves
+        System.err.println(
+            "gradient-sync: a rank has ended (exit code "
+                + failure
+                + "), and those that still run are ended; with --min-np they could go on");
+        break;
       }
       watchRunning();
       int code = process.exitValue();
@@ -178,7 +199,7 @@ final class RanksAsProcesses implements RankLaunch {
     long lastDone = System.nanoTime();
     int result = share.joins() ? ExitCode.RANK_LOST : 0;
     for (int running = share.count(); running > 0; running--) {
-      Process process = ended.take();
+      Process process = nextEnded(ended);
       watchRunning();
       int code = process.exitValue();
       Started rank = started.remove(process);
@@ -188,7 +209,7 @@ final class RanksAsProcesses implements RankLaunch {
           code == ExitCode.RANK_LOST
               && rank.joins()
               && (!rank.takesPart() || lastDone - rank.nanos() > 0);
-      result = cameTooLate ? result : code;
+      result = cameTooLate || left.contains(process.pid()) ? result : code;
       lastDone = code == 0 ? System.nanoTime() : lastDone;
       boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
       losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
@@ -213,6 +234,15 @@ final class RanksAsProcesses implements RankLaunch {
       if (hasBegun && !othersTakePart && hasMetNobody) {
         continue; // the ranks of the other nodes have ended, too
       }
+      if (ExitCode.tellsOfLostRank(code) && !isLost) {
+        System.err.println(
+            name
+                + " was lost ("
+                + ExitCode.meaning(code)
+                + ") "
+                + losses[rank.local()]
+                + " times, each soon after its start; it is not started again");
+      }
       if (isLost) {
         System.err.println(
             name
@@ -230,6 +260,34 @@ final class RanksAsProcesses implements RankLaunch {
       }
     }
     return result;
+  }
+
+  /** Waits for the end of a rank. Ends those that the others go on without: they may hang. */
+  private Process nextEnded(BlockingQueue<Process> ended) throws InterruptedException {
+    while (true) {
+      Process process = ended.poll(1, TimeUnit.SECONDS);
+      started.values().forEach(rank -> left.addAll(rank.left()));
+      if (process != null) {
+        return process;
+      }
+      for (Process one : running()) {
+        if (left.contains(one.pid())) {
+          endLeft(one);
+        }
+      }
+    }
+  }
+
+  private void endLeft(Process process) {
+    Long since = asked.putIfAbsent(process, System.nanoTime());
+    if (since == null) {
+      int rank = share.first() + started.get(process).local();
+      System.err.println(
+          "gradient-sync: the other ranks go on without rank " + rank + ", which is ended");
+      process.toHandle().destroy();
+    } else if (System.nanoTime() - since > TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
+      process.destroyForcibly();
+    }
   }
 
   private Process start(int local, boolean joins) throws IOException {
@@ -250,6 +308,7 @@ final class RanksAsProcesses implements RankLaunch {
     if (share.elastic()) {
       waiting = waitingFile();
       waiting.toFile().deleteOnExit();
+      WaitingFile.left(waiting).toFile().deleteOnExit();
       environment.put(WaitingFile.VARIABLE, waiting.toString());
     }
     Process process = builder.start();
@@ -298,6 +357,7 @@ final class RanksAsProcesses implements RankLaunch {
     List<Process> running = running();
     terminate();
     Sessions.awaitEnd(running, PATIENCE_SECONDS, outputs);
+    outputs.clear();
     if (watch != null) {
       watch.destroyForcibly();
     }

@@ -32,7 +32,7 @@ import picocli.CommandLine.Spec;
       "3:The job cannot run on this machine.",
       "75:A rank was lost, as the others noticed; with --min-np, too few were left for --wait"
           + " seconds.",
-      "128+N:A rank was ended by signal N.",
+      "128+N:A rank was ended by signal N; after SIGTERM to one, what the others end with counts.",
       "130, 143:Ctrl-C, or SIGTERM to this command, and ranks that did not end well then; the job is"
           + " not started again.",
       "other:That of the rank that failed first, if the launcher says it; with --min-np, that of the"

@@ -76,6 +76,33 @@ class RanksAsProcessesTest {
     assertTrue(has("again"));
   }
 
+  /** It may hang. */
+  @Test
+  void aRankThatTheOthersGoOnWithoutIsEndedAndStartedAgain() throws Exception {
+    String script =
+        "begin; case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) wait_for pid; cat pid >$GRADIENTSYNC_WAITING.left; wait_for again ;;"
+            + " 1) echo $$ >number; mv number pid; wait_for nothing; touch waited ;;"
+            + " 1true) touch again ;;"
+            + " esac";
+    assertEquals(0, run(2, script));
+    assertTrue(has("again"));
+    assertFalse(has("waited"));
+  }
+
+  /** The code is that of those that have gone on. */
+  @Test
+  void aRankThatHangsDoesNotOutliveTheOthers() throws Exception {
+    String script =
+        "begin; case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) wait_for pid; cat pid >$GRADIENTSYNC_WAITING.left ;;"
+            + " 1) echo $$ >number; mv number pid; wait_for nothing; touch waited ;;"
+            + " *) touch again ;;"
+            + " esac";
+    assertEquals(0, run(2, script));
+    assertFalse(has("again") || has("waited"));
+  }
+
   @Test
   void nobodyWaitsToJoinNobody() throws Exception {
     String script =
