@@ -520,7 +520,11 @@ class FaultsTest {
     return List.of(
         Communicator::barrier,
         c -> c.allReduce(IntBuffer.allocate(4), ReduceOp.SUM),
-        c -> c.allReduce(ByteBuffer.allocate(16), DataType.FLOAT64, ReduceOp.SUM),
+        c ->
+            c.allReduce(
+                ByteBuffer.allocate(16).order(ByteOrder.nativeOrder()),
+                DataType.FLOAT64,
+                ReduceOp.SUM),
         c -> c.broadcast(FloatBuffer.allocate(4), 1),
         c -> c.allGather(IntBuffer.allocate(4), IntBuffer.allocate(8)),
         c ->
