@@ -9,10 +9,9 @@ public interface PendingAverage {
    * Waits until the average is made: work enqueued later on the buffer's stream, and copies to the
    * host, find it. A second call returns or throws as the first one did.
    *
-   * <p>The averages before it are made, too, by then. If one of them has failed, and nobody has
-   * waited for it, this throws its exception. If nobody waits for later ones either, the next call
-   * of the sync but {@link GradientSync#close} and {@link GradientSync#averageAsync} throws it, and
-   * is not made.
+   * <p>The averages before it are made, too, by then. If nobody waits for an average that fails,
+   * the next call of the sync but {@link GradientSync#close} throws its exception, and is not made;
+   * {@link GradientSync#averageAsync} does so once somebody has waited for a later one.
    *
    * @throws RuntimeException what {@link GradientSync#average(DeviceBuffer)} throws
    */

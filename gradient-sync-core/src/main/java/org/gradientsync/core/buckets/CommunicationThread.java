@@ -109,6 +109,13 @@ public final class CommunicationThread implements AutoCloseable {
       }
     }
 
+    /** Whether work that was submitted is complete. */
+    public boolean isOver(long ticket) {
+      synchronized (CommunicationThread.this) {
+        return completed >= ticket;
+      }
+    }
+
     /** Whether work that was submitted is complete, and has not failed. */
     public boolean hasSucceeded(long ticket) {
       synchronized (CommunicationThread.this) {

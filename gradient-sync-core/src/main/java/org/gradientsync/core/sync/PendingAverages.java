@@ -10,34 +10,33 @@ import org.gradientsync.core.buckets.CommunicationThread;
  */
 final class PendingAverages {
   private final ArrayDeque<Pending> pending = new ArrayDeque<>(); // guarded by itself
+  private long known; // the last that was waited for: it and those before are over
 
-  private final class Pending implements PendingAverage {
-    private final CommunicationThread.Lane lane;
-    private final long ticket;
-    private volatile Throwable before; // what one that nobody had waited for has thrown, or null
-
-    Pending(CommunicationThread.Lane lane, long ticket) {
-      this.lane = lane;
-      this.ticket = ticket;
-    }
-
+  private record Pending(PendingAverages owner, CommunicationThread.Lane lane, long ticket)
+      implements PendingAverage {
     @Override
     public void await() {
-      remove(this);
-      lane.await(ticket);
-      before = before == null ? failureBefore(ticket) : before; // of those, all are over
-      if (before instanceof Error e) {
-        throw e;
-      } else if (before != null) {
-        throw (RuntimeException) before;
+      owner.remove(this);
+      try {
+        lane.await(ticket);
+      } finally {
+        owner.awaited(this);
       }
     }
   }
 
-  /** Runs an average on the thread, after all work that it has. */
+  /**
+   * Runs an average on the thread, after all work that it has. Throws instead if an earlier one has
+   * failed that nobody has waited for, and all ranks know that: they have waited for a later one.
+   */
   PendingAverage start(CommunicationThread thread, Runnable average) {
+    long over;
+    synchronized (pending) {
+      over = known;
+    }
+    awaitTo(over);
     CommunicationThread.Lane lane = thread.lane();
-    Pending started = new Pending(lane, lane.submit(average));
+    Pending started = new Pending(this, lane, lane.submit(average));
     synchronized (pending) {
       // A program may never wait for these.
       while (!pending.isEmpty() && pending.peek().lane.hasSucceeded(pending.peek().ticket)) {
@@ -54,33 +53,24 @@ final class PendingAverages {
     }
   }
 
-  /** What the first of those has thrown that nobody has waited for, or null. */
-  private Throwable failureBefore(long ticket) {
-    while (true) {
-      Pending next;
-      synchronized (pending) {
-        next = pending.peek();
-        if (next == null || next.ticket > ticket) {
-          return null;
-        }
-        pending.remove();
-      }
-      try {
-        next.lane.await(next.ticket);
-      } catch (RuntimeException | Error e) {
-        return e;
-      }
+  private void awaited(Pending last) {
+    synchronized (pending) {
+      known = last.lane.isOver(last.ticket) ? Math.max(known, last.ticket) : known;
     }
   }
 
   /** Waits for those that nobody has waited for, and throws what the first failure threw. */
   void awaitAll() {
+    awaitTo(Long.MAX_VALUE);
+  }
+
+  private void awaitTo(long ticket) {
     while (true) {
       Pending next;
       synchronized (pending) {
         next = pending.peek();
       }
-      if (next == null) {
+      if (next == null || next.ticket > ticket) {
         return;
       }
       next.await();

@@ -57,27 +57,24 @@ class PendingAveragesTest {
   }
 
   @Test
-  void theFailureOfOneThatNobodyWaitsForIsThrownByTheNextWait() {
+  void theFailureOfOneThatNobodyWaitsForIsThrownByTheNextStart() {
     LocalRanks.run(
         2,
         builder -> builder.requireFinite(true),
         sync -> {
           try (DeviceBuffer first = sync.allocate(DataType.FLOAT32, 4);
-              DeviceBuffer second = sync.allocate(DataType.FLOAT32, 4);
-              DeviceBuffer third = sync.allocate(DataType.FLOAT32, 4)) {
+              DeviceBuffer second = sync.allocate(DataType.FLOAT32, 4)) {
             first.copyFrom(new float[] {1, 2, sync.rank() == 0 ? Float.NaN : 3, 4});
             second.copyFrom(new float[] {0, 2, 4, 2 * sync.rank()});
             sync.averageAsync(first);
-            PendingAverage next = sync.averageAsync(second);
-            PendingAverage last = sync.averageAsync(third);
-            for (int i = 0; i < 2; i++) { // each time
-              NotFiniteException e = assertThrows(NotFiniteException.class, next::await);
-              assertTrue(e.getMessage().contains("first at index=2"), e.getMessage());
-            }
+            sync.averageAsync(second).await();
+            NotFiniteException e =
+                assertThrows(NotFiniteException.class, () -> sync.averageAsync(second));
+            assertTrue(e.getMessage().contains("first at index=2"), e.getMessage());
             float[] values = new float[4];
             second.copyTo(values);
             assertArrayEquals(new float[] {0, 2, 4, 1}, values);
-            last.await(); // it was reported
+            sync.averageAsync(second).await(); // it was reported
             sync.barrier();
           }
         });
