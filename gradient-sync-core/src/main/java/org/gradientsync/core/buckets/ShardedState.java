@@ -87,16 +87,22 @@ final class ShardedState {
   void scatter(ObjIntConsumer<DeviceBuffer> values) {
     sync.awaitTurn();
     for (int i = 0; i < set.buckets.length; i++) {
-      try (Whole whole = new Whole(i)) {
-        try {
-          whole.show(values);
-        } catch (Exception | Error e) {
-          Resources.closeAllAfter(e, () -> agree("scatterState has thrown: " + e));
-          throw e;
-        }
+      try (Whole whole = filled(i, values)) {
         agree("");
         sync.scatter(whole.buffer, state.get(i), root);
       }
+    }
+  }
+
+  private Whole filled(int index, ObjIntConsumer<DeviceBuffer> values) {
+    Whole whole = null;
+    try {
+      whole = new Whole(index);
+      whole.show(values);
+      return whole;
+    } catch (Exception | Error e) {
+      Resources.closeAllAfter(e, () -> agree("scatterState has thrown: " + e), whole);
+      throw e;
     }
   }
 
