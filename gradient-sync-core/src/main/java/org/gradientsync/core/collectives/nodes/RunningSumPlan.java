@@ -70,7 +70,8 @@ final class RunningSumPlan extends SumPlan {
 
   /**
    * A node that returns no results cannot keep the node before from sending sums, so a missing sum
-   * is looked at first.
+   * is looked at first. While sums leave this node, results are missing because the next one does
+   * not pass them on, as far as this one can see.
    */
   @Override
   int awaitedSender() {
@@ -80,11 +81,11 @@ final class RunningSumPlan extends SumPlan {
     if (sum.isExpectingSum()) {
       return previous;
     }
-    int chunk = sum.awaitedResult();
-    if (chunk >= 0) {
-      return sources[chunk];
+    if (!sum.hasSentAll()) {
+      return next;
     }
-    return sum.hasSentAll() ? RankMap.NO_RANK : next;
+    int chunk = sum.awaitedResult();
+    return chunk < 0 ? RankMap.NO_RANK : sources[chunk];
   }
 
   @Override
