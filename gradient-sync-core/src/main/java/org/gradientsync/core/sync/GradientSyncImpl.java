@@ -169,10 +169,18 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
 
   @Override
   public void close() {
-    order.requireProgram();
+    requireProgram();
     order.closeThread();
     closeParts(); // with no lock held, because it waits for the parts' running calls
     closeExcept(null);
+  }
+
+  /** Throws if a callback of this sync, or of a part that it closes, makes this call. */
+  private void requireProgram() {
+    order.requireProgram();
+    synchronized (parts) {
+      parts.forEach(GradientSyncImpl::requireProgram);
+    }
   }
 
   /**
