@@ -11,7 +11,8 @@ public interface PendingAverage {
    *
    * <p>The averages before it are made, too, by then. If nobody waits for an average that fails,
    * the next call of the sync but {@link GradientSync#close} throws its exception, and is not made;
-   * {@link GradientSync#averageAsync} does so once somebody has waited for a later one.
+   * {@link GradientSync#averageAsync} does so once this rank has waited for a later one, for which
+   * all ranks should wait.
    *
    * @throws RuntimeException what {@link GradientSync#average(DeviceBuffer)} throws
    */
