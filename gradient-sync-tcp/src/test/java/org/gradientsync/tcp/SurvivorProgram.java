@@ -72,7 +72,7 @@ final class SurvivorProgram {
       case "hang" -> Thread.sleep(600_000); // until the test ends it
       case "linger" -> {
         sync.close();
-        Thread.sleep(2_000);
+        Thread.sleep(5_000); // longer than the others take to go on
       }
       case "kill" ->
           new ProcessBuilder("kill", "-KILL", "" + ProcessHandle.current().pid()).start().waitFor();

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** How processes go on without others. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
@@ -61,12 +62,14 @@ class SurvivorsIT {
     assertNotEquals(0, number);
   }
 
-  private Ranks start(String how) throws Exception {
+  private Ranks start(int size, String how) throws Exception {
     Ranks ranks = Ranks.prepare();
-    for (int rank = 0; rank < 3; rank++) {
-      Map<String, String> variables = ranks.variables(rank, 3);
+    for (int rank = 0; rank < size; rank++) {
+      Map<String, String> variables = ranks.variables(rank, size);
       variables.put(WaitingFile.VARIABLE, folder.resolve("rank-" + rank).toString());
-      List<String> options = List.of("-Dgradientsync.timeout=3", "-Dgradientsync.reports=off");
+      int seconds = how.equals("hang") ? 3 : 100;
+      List<String> options =
+          List.of("-Dgradientsync.timeout=" + seconds, "-Dgradientsync.reports=off");
       ranks.start(variables, options, SurvivorProgram.class, how, "1");
     }
     return ranks;
@@ -75,7 +78,7 @@ class SurvivorsIT {
   /** Here the test is the launcher. */
   @Test
   void aLauncherLearnsWhichProcessHangs() throws Exception {
-    Ranks ranks = start("hang");
+    Ranks ranks = start(3, "hang");
     Path left = WaitingFile.left(folder.resolve("rank-2"));
     for (int i = 0; i < 600 && !Files.exists(left); i++) {
       Thread.sleep(100);
@@ -88,12 +91,14 @@ class SurvivorsIT {
     job.get(2).expect("rank 2 has averaged as 1 of 2");
   }
 
-  @Test
-  void oneThatHasLeftAndStillRunsDoesNotHang() throws Exception {
-    for (Ranks.Result rank : start("linger").await()) {
+  /** Of many ranks, not all hear from it. */
+  @ParameterizedTest
+  @ValueSource(ints = {3, 18})
+  void oneThatHasLeftAndStillRunsDoesNotHang(int size) throws Exception {
+    for (Ranks.Result rank : start(size, "linger").await()) {
       assertEquals(0, rank.exitCode(), rank.output());
     }
-    for (int rank = 0; rank < 3; rank++) {
+    for (int rank = 0; rank < size; rank++) {
       assertFalse(Files.exists(WaitingFile.left(folder.resolve("rank-" + rank))));
     }
   }

@@ -159,18 +159,13 @@ public final class ProcessGroup implements MatchingGroup {
     GroupTransport part = survivors.agree(parts, state, timeouts());
     List<Integer> lost = survivors.lost();
     transport().goOnWithout(lost);
-    transport().leaveSilent(lost.stream().filter(this::isSilent).toList());
+    transport().leaveSilent(survivors.silent());
     job.goOnWithout(lost);
     ProcessGroup next = new ProcessGroup(part, job, timeouts(), survivors);
     if (!isWorld()) {
       close(null);
     }
     return next;
-  }
-
-  private boolean isSilent(int worldRank) {
-    int peer = ranks().find(worldRank);
-    return peer != RankMap.NO_RANK && !departures.hasLeft(peer);
   }
 
   /** Whether ranks have said that they leave this group. */

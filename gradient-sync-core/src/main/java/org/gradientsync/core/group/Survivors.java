@@ -55,7 +55,9 @@ final class Survivors {
   private final GroupTransport messages;
   private final Job job;
   private final BitSet gone = new BitSet();
-  private final int bytes;
+  private final BitSet silent =
+      new BitSet(); // of these, those that any rank has waited for in vain
+  private final int setBytes;
   private final Mailbox mailbox;
   private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender
   private long ballot; // of this rank's last proposal
@@ -68,18 +70,23 @@ final class Survivors {
   private WaitClock time;
 
   /** What a rank tells another one, with the ranks that it misses. */
-  private record Letter(int type, int context, long ballot, long id, BitSet gone) {}
+  private record Letter(int type, int context, long ballot, long id, BitSet gone, BitSet silent) {}
 
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
     this.job = job;
-    bytes = HEADER + (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
-    mailbox = new Mailbox(messages, Channel.SURVIVORS, bytes);
+    setBytes = (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
+    mailbox = new Mailbox(messages, Channel.SURVIVORS, HEADER + 2 * setBytes);
   }
 
   /** The world ranks that are not left, after the agreement. */
   List<Integer> lost() {
     return gone.stream().map(ranks()::worldRank).boxed().toList();
+  }
+
+  /** Those of them that have not come, and have neither ended nor left, if this is all the job. */
+  List<Integer> silent() {
+    return lost().stream().filter(rank -> messages.key().isWorld() && silent.get(rank)).toList();
   }
 
   private RankMap ranks() {
@@ -234,6 +241,7 @@ final class Survivors {
       }
       if (time.look() - since > timeouts.timeoutNanos()) {
         gone.or(missing);
+        silent.or(missing);
       }
       pause();
     }
@@ -277,6 +285,7 @@ final class Survivors {
       }
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
         gone.set(leader);
+        silent.set(leader);
       }
       if (gone.get(leader)) {
         release();
@@ -313,6 +322,7 @@ final class Survivors {
 
   private void addGone(Letter letter) {
     letter.gone.stream().filter(peer -> peer != rank()).forEach(gone::set);
+    silent.or(letter.silent);
   }
 
   private void receive() {
@@ -321,8 +331,16 @@ final class Survivors {
       Deque<Letter> ofSender = lettersOf(in.getInt());
       int type = in.getInt();
       int context = (int) in.getLong();
-      ofSender.add(new Letter(type, context, in.getLong(), in.getLong(), BitSet.valueOf(in)));
+      long number = in.getLong();
+      long id = in.getLong();
+      ofSender.add(new Letter(type, context, number, id, set(in), set(in)));
     }
+  }
+
+  private BitSet set(ByteBuffer in) {
+    byte[] bytes = new byte[setBytes];
+    in.get(bytes);
+    return BitSet.valueOf(bytes);
   }
 
   private Deque<Letter> lettersOf(int peer) {
@@ -331,9 +349,10 @@ final class Survivors {
 
   /** A rank whose messages are broken is lost. */
   private void send(int peer, int type, int context, long number, long id) {
-    ByteBuffer out = HostBuffers.allocate(bytes);
+    ByteBuffer out = HostBuffers.allocate(HEADER + 2 * setBytes);
     out.putInt(rank()).putInt(type).putLong(context).putLong(number).putLong(id);
-    out.put(gone.toByteArray()).clear();
+    out.put(gone.toByteArray()).position(HEADER + setBytes);
+    out.put(silent.toByteArray()).clear();
     try {
       mailbox.send(out, peer);
     } catch (RankLostException e) {

@@ -209,7 +209,8 @@ final class RanksAsProcesses implements RankLaunch {
           code == ExitCode.RANK_LOST
               && rank.joins()
               && (!rank.takesPart() || lastDone - rank.nanos() > 0);
-      result = cameTooLate || left.contains(process.pid()) ? result : code;
+      boolean isLeft = asked.containsKey(process) || left.contains(process.pid());
+      result = cameTooLate || isLeft ? result : code;
       lastDone = code == 0 ? System.nanoTime() : lastDone;
       boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
       losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
@@ -270,23 +271,26 @@ final class RanksAsProcesses implements RankLaunch {
       if (process != null) {
         return process;
       }
-      for (Process one : running()) {
-        if (left.contains(one.pid())) {
-          endLeft(one);
-        }
+      for (Process one : left.isEmpty() ? List.<Process>of() : running()) {
+        processes(one).filter(handle -> left.contains(handle.pid())).forEach(h -> endLeft(one, h));
       }
     }
   }
 
-  private void endLeft(Process process) {
+  /** A rank's process, and those that it has started: the command may be a script. */
+  private static Stream<ProcessHandle> processes(Process rank) {
+    return Stream.concat(Stream.of(rank.toHandle()), rank.descendants());
+  }
+
+  private void endLeft(Process process, ProcessHandle handle) {
     Long since = asked.putIfAbsent(process, System.nanoTime());
     if (since == null) {
       int rank = share.first() + started.get(process).local();
       System.err.println(
           "gradient-sync: the other ranks go on without rank " + rank + ", which is ended");
-      process.toHandle().destroy();
+      handle.destroy();
     } else if (System.nanoTime() - since > TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS)) {
-      process.destroyForcibly();
+      handle.destroyForcibly();
     }
   }
 
