@@ -55,8 +55,7 @@ final class Survivors {
   private final GroupTransport messages;
   private final Job job;
   private final BitSet gone = new BitSet();
-  private final BitSet silent =
-      new BitSet(); // of these, those that any rank has waited for in vain
+  private final BitSet silent = new BitSet(); // of these, those waited for in vain
   private final int setBytes;
   private final Mailbox mailbox;
   private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender

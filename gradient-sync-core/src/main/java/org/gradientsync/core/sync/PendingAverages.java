@@ -26,8 +26,8 @@ final class PendingAverages {
   }
 
   /**
-   * Runs an average on the thread, after all work that it has. Throws instead if an earlier one has
-   * failed that nobody has waited for, and all ranks know that: they have waited for a later one.
+   * Runs an average on the thread, after all work that it has. Throws instead if one has failed
+   * that nobody has waited for, although this rank has waited for a later one.
    */
   PendingAverage start(CommunicationThread thread, Runnable average) {
     long over;

@@ -199,18 +199,17 @@ public final class GroupCommunicator implements Communicator {
    */
   private long elements(Buffer data, DataType type) {
     long bytes = (long) data.remaining() * HostElement.of(data).size();
-    boolean isNative = !(data instanceof ByteBuffer b) || b.order() == ByteOrder.nativeOrder();
-    if (!isNative || bytes % type.sizeInBytes() != 0) {
+    if (data instanceof ByteBuffer buffer && buffer.order() != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
-          "not a whole number of elements in native byte order: bytes="
-              + bytes
-              + ", type="
-              + type
-              + ", order="
-              + (isNative ? ByteOrder.nativeOrder() : ((ByteBuffer) data).order())
+          "the buffer must be in native byte order: order="
+              + buffer.order()
               + ", rank="
               + rank()
-              + "; call order(ByteOrder.nativeOrder()) before filling the buffer");
+              + "; call order(ByteOrder.nativeOrder()) before filling it");
+    }
+    if (bytes % type.sizeInBytes() != 0) {
+      throw new IllegalArgumentException(
+          "not a whole number of elements: bytes=" + bytes + ", type=" + type + ", rank=" + rank());
     }
     return bytes / type.sizeInBytes();
   }
