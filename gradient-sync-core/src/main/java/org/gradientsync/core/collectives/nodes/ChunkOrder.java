@@ -11,8 +11,8 @@ import org.gradientsync.SumOrder;
  * after the other. With {@link SumOrder#ANY}, chunk c begins on node c % nodes. Chunks then pass a
  * node in all stages: sums that begin here, sums that come from one node, from two nodes, and so
  * on. A turn has a chunk of each stage. A chunk's next stage is {@value #LAG} turns later, so that
- * the sum is there when it is needed. Results return in the same manner. Two neighbors order the
- * chunks between them alike, so their messages match.
+ * the sum is there when it is needed. Results return in the same manner; with RANKS along {@link
+ * ResultTrees}. Two nodes order the chunks between them alike, so their messages match.
  */
 final class ChunkOrder {
   private static final int LAG = 4;

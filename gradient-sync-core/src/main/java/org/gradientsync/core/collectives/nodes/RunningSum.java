@@ -22,16 +22,16 @@ final class RunningSum {
     /** Whether there is no next node, or the sum has been sent to it. */
     boolean isSumSent(int chunk);
 
-    /** Expects the result from the next node, if there is one. */
+    /** Expects the result from another node, if it is not complete here. */
     void expectResult(int chunk);
 
     /** Whether no result is expected for this chunk, or it has been received. */
     boolean isResultThere(int chunk);
 
-    /** Shows the result to this node, and sends it to the node before, if there is one. */
+    /** Shows the result to this node, and sends it to the nodes that get it from here, if any. */
     void returnResult(int chunk);
 
-    /** Whether there is no node before, or the result has been sent to it. */
+    /** Whether the result has been sent to all of them. */
     boolean isResultReturned(int chunk);
   }
 
