@@ -15,8 +15,9 @@ import org.junit.jupiter.api.io.TempDir;
 /** Kills a rank of a training that gradient-sync run starts, and starts again. */
 class RestartIT {
   private static final Path TOOL = Script.BIN.resolve("../../tools/bin/gradient-sync").normalize();
+  private static final int STEPS = 4000; // far more than are done until the rank is killed
   private static final String[] TRAINING = {
-    "--device=cpu", "--widths=32,64,8", "--steps=400", "--checkpoint-every=20"
+    "--device=cpu", "--widths=32,64,8", "--steps=" + STEPS, "--checkpoint-every=20"
   };
 
   @TempDir Path folder;
@@ -50,7 +51,7 @@ class RestartIT {
     assertArrayEquals(Files.readAllBytes(straight), Files.readAllBytes(disturbed));
     Run.of(new TrainMlp(), with("--local=2", "--resume", "--checkpoint=" + disturbed))
         .exits(0)
-        .prints("Nothing is left to do: steps done: 400");
+        .prints("Nothing is left to do: steps done: " + STEPS);
   }
 
   private static String[] with(String... more) {
