@@ -3,12 +3,13 @@ package org.gradientsync;
 /**
  * The operation with which an all-reduce combines the ranks' elements.
  *
- * <p>The elements are combined in rank order: ((g0 op g1) op g2), and so on. Floating-point steps
- * are rounded one by one in the accumulator type (float32 for {@link DataType#FLOAT16}, {@link
- * DataType#BFLOAT16} and {@link DataType#FLOAT32}; float64 for {@link DataType#FLOAT64}), with no
- * fused multiply-add and no flushing of denormals, and the result is rounded once to the buffer's
- * type, to nearest even. A NaN result is the canonical quiet NaN of its type. So all ranks get the
- * same bits with every reducer.
+ * <p>The elements are combined in rank order, unless {@link SumOrder#ANY} is chosen or the reducer
+ * is {@code nccl}: ((g0 op g1) op g2), and so on. Floating-point steps are rounded one by one in
+ * the accumulator type (float32 for {@link DataType#FLOAT16}, {@link DataType#BFLOAT16} and {@link
+ * DataType#FLOAT32}; float64 for {@link DataType#FLOAT64}), with no fused multiply-add and no
+ * flushing of denormals, and the result is rounded once to the buffer's type, to nearest even. A
+ * NaN result is the canonical quiet NaN of its type. So all ranks get the same bits, and in rank
+ * order the same with every reducer.
  *
  * <p>With one rank no bit is changed.
  */

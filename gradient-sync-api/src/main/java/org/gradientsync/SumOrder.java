@@ -3,8 +3,8 @@ package org.gradientsync;
 /** In which order a sum over the ranks is added, which decides its rounding. */
 public enum SumOrder {
   /**
-   * In rank order, {@code ((g0 + g1) + g2) + ...}: the same bits wherever the ranks run and
-   * whatever reducer is chosen.
+   * In rank order, {@code ((g0 + g1) + g2) + ...}: the same bits wherever the ranks run, with every
+   * reducer but {@code nccl}, which adds in an order of its own.
    */
   RANKS,
   /**
