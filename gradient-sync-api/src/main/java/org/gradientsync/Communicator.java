@@ -26,10 +26,9 @@ import java.util.Objects;
  * type and counts. If the calls differ, every rank throws a {@link MismatchedCallException} that
  * lists each rank's call, and no buffer is changed. Ranks that wait for each other in different
  * calls of one communicator throw it within a second, too; this breaks the communicator. If the
- * calls are of several communicators, of which one thread of each rank makes all, that takes as
- * long as a rank may be late (10 seconds if not set). If a rank does not join a call within the
- * {@linkplain #timeout() time-out}, the others throw a {@link RankLostException} that names it;
- * this breaks the communicator, too.
+ * calls are of several communicators, of which one thread of each rank makes all, that takes about
+ * 10 seconds. If a rank does not join a call within the {@linkplain #timeout() time-out}, the
+ * others throw a {@link RankLostException} that names it; this breaks the communicator, too.
  *
  * <p>Several threads may use a communicator. Their calls run one after the other, and the program
  * must make sure that the order is the same on all ranks.

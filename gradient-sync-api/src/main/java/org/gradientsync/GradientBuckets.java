@@ -58,7 +58,10 @@ public abstract class GradientBuckets implements AutoCloseable {
   public enum Divisor {
     /** By the number of ranks. */
     ALL_RANKS,
-    /** By that of ranks not in {@link #join}; with {@link Missing#SKIP} that had it ready. */
+    /**
+     * By the number of ranks that contributed: not in {@link #join}, and with {@link Missing#SKIP}
+     * only those that had the gradient ready.
+     */
     CONTRIBUTING_RANKS
   }
 
@@ -369,7 +372,8 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder bucketBytes(long newBytes);
 
     /**
-     * {@return this builder, with the size of the first bucket} Less, so averaging starts early.
+     * {@return this builder, with the size of the first bucket} Smaller than the others, so that
+     * averaging starts early.
      *
      * @param newBytes bytes, 1 or more; 1 MiB if not set
      */

@@ -129,8 +129,9 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * Averages each element of an array over all ranks, in place, with every device and reducer. The
-   * same bits as {@link #average(DeviceBuffer)} of a buffer with these elements, but a copy to the
-   * device and back more. The array has the averages when this method returns. Collective.
+   * same bits as {@link #average(DeviceBuffer)} of a buffer with these elements, at the cost of a
+   * copy to the device and one back. The array has the averages when this method returns.
+   * Collective.
    *
    * <p>The sync keeps a buffer for arrays of about the same length (up to a quarter more) until it
    * is closed: all together at most 6.5 times the longest array of a type. Programs with gradients
@@ -155,8 +156,8 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * Averages several arrays in place, with the bits of {@link #average(float[])} for each. They
-   * share one call for each 16 million elements, so many small ones cost what their bytes cost, and
-   * a copy on the host more. Collective.
+   * share one call for each 16 million elements, so many small ones cost what their bytes cost,
+   * plus one copy on the host. Collective.
    *
    * @param arrays as many on all ranks (also none on all), each as long; do not change if this
    *     method throws, unless there are more than 16 million elements
@@ -584,11 +585,12 @@ public abstract class GradientSync implements AutoCloseable {
    * call has left in its buffers differs between ranks: {@link
    * org.gradientsync.GradientSync#broadcast} what must be the same from a rank that has it whole.
    *
-   * <p>It waits for the ranks that are left, up to the time-out. One that lives and does not come
-   * in time is left behind, and so is one that cannot be reached. If the network is divided, the
-   * part with more than half of the ranks that may live goes on, of two halves that with the lowest
-   * rank. In other parts it throws. A rank that is lost meanwhile, or right afterwards, is left out
-   * by another call on the new sync.
+   * <p>It waits for the ranks that are left, up to the time-out, or up to three if the lowest of
+   * them does not answer. One that lives and does not come in time is left behind, and so is one
+   * that cannot be reached. A rank that is lost during this call is left out, too; for one that is
+   * lost later, call it again on the new sync. If the network is divided, the part with more than
+   * half of the ranks that may live goes on; of two equal halves, the one with the lowest rank. In
+   * other parts this method throws. If the network is soon whole again, both parts may go on.
    *
    * <p>From then on each rank ends by itself: a rank that ends no longer ends the others, nor waits
    * for them, except that under {@code mpirun} each process waits at its end.
@@ -706,7 +708,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Creates a builder for {@link GradientBuckets#builder}.
    *
-   * @param parameters the model's parameters, at least one
+   * @param parameters the model's parameters; may be empty, on all ranks
    * @return a builder
    */
   protected abstract GradientBuckets.Builder newBuckets(List<Parameter> parameters);
@@ -850,8 +852,8 @@ public abstract class GradientSync implements AutoCloseable {
      * <p>The setting affects {@link ReduceOp#SUM} and {@link ReduceOp#AVERAGE} of FLOAT32 buffers
      * on two or more ranks. Each rank's elements are rounded to the type, to nearest even. They are
      * added in float32 in rank order and, for an average, divided. The result is rounded to the
-     * type and widened to float32. So all ranks get the same bits with every reducer. Other types,
-     * other operations and broadcasts are not affected.
+     * type and widened to float32. So all ranks get the same bits, with every reducer but {@code
+     * nccl}. Other types, other operations and broadcasts are not affected.
      *
      * <p>With u = 2<sup>-8</sup> for BFLOAT16 and 2<sup>-11</sup> for FLOAT16, the error of an
      * average a of n ranks' elements g is at most u mean(|g|) + u |a|, plus the error of n
@@ -880,8 +882,8 @@ public abstract class GradientSync implements AutoCloseable {
     /**
      * Sets the order in which sums are added. System property {@code gradientsync.order}: {@code
      * ranks} or {@code any}. All ranks must choose the same. If not set, it is {@link
-     * SumOrder#RANKS}: every reducer gives the same bits, on any number of nodes. {@link
-     * SumOrder#ANY} allows reducers that move less between three nodes or more, and those of
+     * SumOrder#RANKS}: every reducer but {@code nccl} gives the same bits, on any number of nodes.
+     * {@link SumOrder#ANY} allows reducers that move less between three nodes or more, and those of
      * libraries whose order depends on the machine.
      *
      * @param order the order

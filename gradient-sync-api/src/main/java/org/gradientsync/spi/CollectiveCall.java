@@ -12,8 +12,8 @@ import org.gradientsync.ReduceOp;
  * in rank order. All-reduces and broadcasts are in place: their input is their output. A send has
  * an input only, a receive an output only.
  *
- * <p>A program may give each block a count of its own. The sync makes such a call of others, so a
- * {@link Reducer} never gets one; a {@link CallInterceptor} does.
+ * <p>A program may give each block a count of its own. The sync makes other calls of such a call,
+ * so a {@link Reducer} never gets one; a {@link CallInterceptor} does.
  *
  * <p>A sync sets one object again for each call, so that a call allocates nothing. Who keeps a call
  * keeps a {@link #copy}. Two calls are equal if they ask for the same with the same buffers. Not

@@ -11,7 +11,7 @@ import java.util.List;
  *
  * <pre>{@code
  * try {
- *   stream = resources.add(device.createStream());
+ *   stream = resources.add(device.createStream(false));
  *   event = resources.add(device.createEvent(false));
  * } catch (RuntimeException | Error e) {
  *   resources.closeAfter(e);

@@ -113,9 +113,9 @@ public interface Transport extends AutoCloseable {
   Message receiver(ByteBuffer memory, int peer, int tag);
 
   /**
-   * Lets the others go on after ranks were lost. Called by each rank that is left: with none before
-   * the ranks agree, and then with all that are not among them. From the first call on, messages
-   * between the ranks that are left must work.
+   * Lets the others go on after ranks were lost. Called twice by each rank that is left: with an
+   * empty list before the ranks agree, and then with all ranks that are not among them. From the
+   * first call on, messages between the ranks that are left must work.
    *
    * @param lost ranks of the job
    * @throws UnavailableException if a job of this kind ends with its first lost rank
@@ -130,8 +130,8 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Learns that the ranks that are left go on without others that have not come, and neither said
-   * that they leave: they may hang. A launcher may end them.
+   * Is told that the ranks that are left go on without others that neither came nor said that they
+   * leave: those may hang. A launcher may end them.
    *
    * @param silent ranks of the job
    */

@@ -3,7 +3,7 @@
  *
  * <p>{@link org.gradientsync.djl.DataParallel} is all that a training needs: a listener, which
  * gives each rank its own rows, lets all replicas begin with rank 0's parameters, averages the
- * gradients during the backward pass, and merges the metrics of an epoch. {@link
+ * gradients between the backward pass and the step, and merges the metrics of an epoch. {@link
  * org.gradientsync.djl.RankEvaluator} makes an evaluator's values those of all ranks.
  *
  * <p>Inside, {@link org.gradientsync.djl.Replicas} is this rank's copy of the model, and {@link
