@@ -1,6 +1,7 @@
 package org.gradientsync.tcp;
 
 import java.io.IOException;
+import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
@@ -10,7 +11,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.List;
+import java.util.Comparator;
 import java.util.stream.Collectors;
 import org.gradientsync.UnavailableException;
 
@@ -21,20 +22,42 @@ final class Interfaces {
   /**
    * The address of the interface that the user has named, or null.
    *
-   * @param master an address of the same family is preferred
+   * @param master the address to choose if the interface has it; otherwise one of the same family
+   *     is preferred
+   * @throws UnavailableException if there is none, if the job could be reached from other machines
+   *     and has no secret, or if an address means nothing to other ranks
    */
   static InetAddress chosen(Coordinates own, InetAddress master) {
-    if (own.network().isEmpty()) {
-      return null;
+    if (isOfOneLink(master)) {
+      throw new UnavailableException(
+          "the master's address is link-local, and ranks do not tell each other of which interface: "
+              + own
+              + "; choose a global or an IPv4 address");
     }
+    InetAddress chosen = own.network().isEmpty() ? null : ofNetwork(own, master);
+    boolean isOfMachine =
+        master.isLoopbackAddress() && (chosen == null || chosen.isLoopbackAddress());
+    if (own.secret().isEmpty() && !isOfMachine) {
+      throw new UnavailableException(
+          "no secret, and the job's port can be reached from other machines: "
+              + own
+              + "; set GRADIENTSYNC_SECRET, or tcp.secret, to the same long random text on all ranks");
+    }
+    return chosen;
+  }
+
+  private static InetAddress ofNetwork(Coordinates own, InetAddress master) {
     try {
       NetworkInterface network = NetworkInterface.getByName(own.network());
+      if (network != null && network.isLoopback() && master.isLoopbackAddress()) {
+        return master; // it has all of 127.0.0.0/8, and lists one
+      }
       if (network != null) {
-        List<InetAddress> all = Collections.list(network.getInetAddresses());
-        return all.stream()
-            .filter(address -> address.getClass() == master.getClass())
-            .findFirst()
-            .or(() -> all.stream().findFirst())
+        return Collections.list(network.getInetAddresses()).stream()
+            .filter(address -> !isOfOneLink(address))
+            .min(
+                Comparator.comparing((InetAddress address) -> !address.equals(master))
+                    .thenComparing(address -> address.getClass() != master.getClass()))
             .orElseThrow(() -> none(own, "it has no address", null));
       }
       InetAddress address = InetAddress.getByName(own.network());
@@ -72,6 +95,11 @@ final class Interfaces {
 
   static boolean isHere(InetAddress address) throws SocketException {
     return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+  }
+
+  /** Whether an address is of use only with the name of an interface, which ranks do not send. */
+  private static boolean isOfOneLink(InetAddress address) {
+    return address instanceof Inet6Address && address.isLinkLocalAddress();
   }
 
   static String hostName() throws UnknownHostException {

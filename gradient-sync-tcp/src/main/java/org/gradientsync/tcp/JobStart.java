@@ -147,15 +147,6 @@ final class JobStart {
     }
   }
 
-  private void requireSecret(InetAddress master) {
-    if (own.secret().isEmpty() && !master.isLoopbackAddress()) {
-      throw new UnavailableException(
-          "no secret, and the job's port can be reached from other machines: "
-              + own
-              + "; set GRADIENTSYNC_SECRET, or tcp.secret, to the same long random text on all ranks");
-    }
-  }
-
   private Member self(ServerSocketChannel server) throws IOException {
     InetSocketAddress address =
         server == null
@@ -173,7 +164,6 @@ final class JobStart {
       return alone;
     }
     InetAddress master = resolve();
-    requireSecret(master);
     InetAddress chosen = Interfaces.chosen(own, master);
     boolean here = Interfaces.isHere(master);
     InetAddress address = chosen != null ? chosen : here ? master : null; // null: all
@@ -204,7 +194,7 @@ final class JobStart {
                 + listener.refusals(own.rank())
                 + where);
       }
-    } catch (RuntimeException | Error | InterruptedException e) {
+    } catch (RuntimeException | Error | IOException | InterruptedException e) {
       registration.fail(
           Registration.GIVEN_UP,
           "rank 0 has given up the start of the job: " + ShortText.oneLine("" + e.getMessage()));
@@ -299,7 +289,6 @@ final class JobStart {
     String why;
     while (true) {
       InetAddress master = resolve();
-      requireSecret(master);
       InetAddress chosen = Interfaces.chosen(own, master);
       Handshake.Hello hello =
           new Handshake.Hello(

@@ -298,6 +298,36 @@ class TcpJobTest {
         "set GRADIENTSYNC_SECRET");
   }
 
+  /** Debian gives a machine's name such an address; the interface lists another one. */
+  @Test
+  void anInterfaceListensWhereTheMasterIs() throws Exception {
+    int port = Ranks.freePort();
+    List<String> averages =
+        ThreadRanks.run(
+            port,
+            2,
+            (rank, builder) -> {
+              builder.set("tcp.master", "127.0.1.1:" + port).set("tcp.interface", "lo");
+              try (GradientSync sync = builder.create()) {
+                return "" + sync.mean(rank);
+              }
+            });
+    assertEquals(List.of("0.5", "0.5"), averages);
+  }
+
+  @Test
+  void aMasterOnALinkIsRefused() throws Exception {
+    requireAll(
+        failures(
+            Ranks.freePort(),
+            2,
+            (rank, builder) -> {
+              builder.set("tcp.master", "[fe80::1]:29500").create().close();
+              return null;
+            }),
+        "the master's address is link-local");
+  }
+
   @Test
   void anotherProtocolIsNamed() throws Exception {
     int port = Ranks.freePort();

@@ -137,6 +137,23 @@ class TwoNodesIT {
         .expect("whether a firewall lets its port through");
   }
 
+  /** The master's address is loopback, but other machines could reach the interface. */
+  @Test
+  void anInterfaceThatOthersReachNeedsASecret() throws Exception {
+    Ranks ranks = Ranks.prepare();
+    Map<String, String> variables = ranks.variables(0, 2);
+    variables.put("GRADIENTSYNC_SECRET", "");
+    String network =
+        "ip link set lo up && ip link add lan type veth peer name far && ip link set far up"
+            + " && ip addr add 10.9.9.1/24 dev lan && ip link set lan up && exec \"$@\"";
+    List<String> command =
+        new ArrayList<>(List.of("unshare", "--map-root-user", "--net", "sh", "-c", network, "sh"));
+    command.addAll(
+        Ranks.command(List.of("-Dgradientsync.tcp.interface=lan"), Programs.class, "unavailable"));
+    ranks.start(variables, command);
+    ranks.await().get(0).expect("caught no secret, and the job's port can be reached");
+  }
+
   @Test
   void aKilledRankIsNamedOnBothNodes() throws Exception {
     for (Ranks.Result node : lose("kill")) {
