@@ -15,7 +15,7 @@ import java.util.Optional;
  *     for no reports
  */
 public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) {
-  private static final Duration FOREVER = Duration.ofDays(36500); // fits a long of nanoseconds
+  private static final Duration FOREVER = Duration.ofDays(3650); // twenty fit a long of nanoseconds
 
   /**
    * Checks that no argument is null.
@@ -33,7 +33,7 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
   /**
    * The time-out in nanoseconds.
    *
-   * @return nanoseconds, a hundred years at most
+   * @return nanoseconds, ten years at most
    */
   public long timeoutNanos() {
     return nanos(timeout);
@@ -42,13 +42,19 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
   /**
    * The time after which a call logs that it waits, in nanoseconds.
    *
-   * @return nanoseconds, a hundred years at most
+   * @return nanoseconds, ten years at most
    */
   public long lateNanos() {
     return nanos(late);
   }
 
-  private static long nanos(Duration duration) {
+  /**
+   * A limit in nanoseconds.
+   *
+   * @param duration how long to wait
+   * @return nanoseconds, ten years at most, so that several of them can be added
+   */
+  public static long nanos(Duration duration) {
     return duration.compareTo(FOREVER) > 0 ? FOREVER.toNanos() : duration.toNanos();
   }
 }

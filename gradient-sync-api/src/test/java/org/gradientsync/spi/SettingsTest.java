@@ -4,10 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class SettingsTest {
+  @Test
+  void severalOfTheLongestLimitsFitALong() {
+    long longest = Timeouts.nanos(ChronoUnit.FOREVER.getDuration());
+    assertEquals(20, Math.multiplyExact(20, longest) / longest);
+  }
+
   @Test
   void noGraceCanBeGivenInBothWays() {
     for (String none : new String[] {"0", "PT0S"}) {

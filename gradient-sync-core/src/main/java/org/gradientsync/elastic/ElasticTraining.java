@@ -18,6 +18,7 @@ import org.gradientsync.core.sync.Admission;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -304,7 +305,7 @@ public final class ElasticTraining implements AutoCloseable {
   private boolean awaitEnough(long end) {
     WaitClock time = new WaitClock();
     while (sync.size() < minRanks && states().newest() < end) {
-      boolean over = time.look() > waitForRanks.toNanos();
+      boolean over = time.look() > Timeouts.nanos(waitForRanks);
       long[] all = gather(wantsToLeave() ? LEAVES : newcomers() > 0 ? ADMITS : over ? GIVES_UP : 0);
       if (Arrays.stream(all).anyMatch(word -> word == LEAVES)) {
         return false;

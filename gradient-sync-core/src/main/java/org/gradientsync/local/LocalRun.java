@@ -16,6 +16,7 @@ import org.gradientsync.core.local.LocalTransport;
 import org.gradientsync.core.local.LocalWorld;
 import org.gradientsync.core.sync.SyncBuilder;
 import org.gradientsync.local.LocalRanks.RankTask;
+import org.gradientsync.spi.Timeouts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -183,7 +184,7 @@ final class LocalRun {
         } else {
           sinceFailure = sinceFailure == null ? new WaitClock() : sinceFailure;
           long waited = sinceFailure.look();
-          if (waited > grace.toNanos()) {
+          if (waited > Timeouts.nanos(grace)) {
             break; // the loop still checks each remaining thread once
           }
           if (!warned && waited > WARN_NANOS && group.cause() != null) {

@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.Set;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.spi.Settings;
+import org.gradientsync.spi.Timeouts;
 
 /**
  * A rank's place in its job, from settings or from the environment.
@@ -152,7 +153,7 @@ record Coordinates(
         settings.get(INTERFACE).orElse(""),
         ofProcess,
         !built && "true".equals(environment.get(JOIN_VARIABLE)),
-        settings.elastic() ? settings.elasticSilence().toNanos() : 0);
+        settings.elastic() ? Timeouts.nanos(settings.elasticSilence()) : 0);
   }
 
   private static String secret(Settings settings, Map<String, String> environment, int rank) {

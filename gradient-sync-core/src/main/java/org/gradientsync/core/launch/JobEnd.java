@@ -143,7 +143,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     while (hooks.stream().anyMatch(Thread::isAlive)
         && world.parts().liveness().isComplete()
         && world.parts().liveness().endedBy().isEmpty()
-        && time.look() < longestGrace.toNanos()) {
+        && time.look() < Timeouts.nanos(longestGrace)) {
       pause(HOOK_POLL);
     }
   }

@@ -90,7 +90,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       try {
         report = new PeerReport(gpu);
         finite = context.finite() ? new PeerFinite(group, gpu, progress) : null;
-        long timeout = nanos(group);
+        long timeout = group.timeouts().timeoutNanos();
         planner =
             new PeerPlanner(
                 gpu,
@@ -138,14 +138,6 @@ public final class PeerReducerProvider implements ReducerProvider {
             share);
       }
       throw e;
-    }
-  }
-
-  private static long nanos(RankGroup group) {
-    try {
-      return group.timeouts().timeout().toNanos();
-    } catch (ArithmeticException e) {
-      return Long.MAX_VALUE;
     }
   }
 
