@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.DirectoryStream;
@@ -154,7 +155,13 @@ public final class SharedFiles implements AutoCloseable {
   HostMemory create(long bytes, int segmentBytes) throws IOException {
     boolean interrupted = Thread.interrupted(); // an interrupt would close the channel
     try {
-      return createUninterrupted(bytes, segmentBytes);
+      while (true) {
+        try {
+          return createUninterrupted(bytes, segmentBytes);
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
     } finally {
       if (interrupted) {
         Thread.currentThread().interrupt();
@@ -358,6 +365,7 @@ public final class SharedFiles implements AutoCloseable {
    * processes would keep it until the garbage collector finds them.
    */
   private void remove(Path path) {
+    boolean interrupted = Thread.interrupted(); // as in create
     if (own.remove(path) && !keep) {
       try (FileChannel channel =
           FileChannel.open(path, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
@@ -367,6 +375,9 @@ public final class SharedFiles implements AutoCloseable {
       }
     }
     delete(path);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   private static void delete(Path path) {

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -71,6 +72,21 @@ class SharedFilesTest {
     assertEquals(7, mapped.getInt(8));
     files.release(writable.id());
     assertFalse(Files.exists(path));
+    files.close();
+  }
+
+  /** Other processes may have mapped it, and their collectors free it much later. */
+  @Test
+  void anInterruptedThreadEmptiesWhatItCloses() throws IOException {
+    SharedFiles files = new SharedFiles();
+    HostMemory memory = files.create(BYTES, 1 << 30);
+    Path path = SharedFiles.path(files.owner(), memory.id());
+    try (FileChannel other = FileChannel.open(path)) {
+      Thread.currentThread().interrupt();
+      memory.release();
+      assertTrue(Thread.interrupted());
+      assertEquals(0, other.size());
+    }
     files.close();
   }
 
