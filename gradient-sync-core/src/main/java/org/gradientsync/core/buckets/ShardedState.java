@@ -50,20 +50,29 @@ final class ShardedState {
   void gather(ObjIntConsumer<DeviceBuffer> values) {
     sync.awaitTurn(); // throws inside of a group, where nothing would be gathered yet
     for (int i = 0; i < set.buckets.length; i++) {
+      boolean gathered = false;
       try (Whole whole = gathered(i)) {
-        try {
-          whole.show(values);
-        } catch (Exception | Error e) { // a full disk perhaps, and a checked one of Kotlin's
+        gathered = true;
+        whole.show(values);
+      } catch (Exception | Error e) { // a full disk perhaps, and a checked one of Kotlin's
+        if (gathered) {
           gatherRest(i + 1, e);
-          throw e;
         }
+        throw e;
       }
     }
   }
 
   private Whole gathered(int index) {
-    Whole whole = new Whole(index);
+    Whole whole = null;
     try {
+      whole = new Whole(index);
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, () -> agree("gatherState has thrown: " + e));
+      throw e;
+    }
+    try {
+      agree("");
       sync.gather(state.get(index), whole.buffer, root);
       return whole;
     } catch (RuntimeException | Error e) {
@@ -72,7 +81,7 @@ final class ShardedState {
     }
   }
 
-  /** The other ranks do not know that the root has failed. */
+  /** The other ranks do not know that the root's consumer has failed. */
   private void gatherRest(int first, Throwable failure) {
     try {
       for (int i = first; i < set.buckets.length; i++) {

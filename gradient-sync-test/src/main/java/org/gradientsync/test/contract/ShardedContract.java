@@ -17,6 +17,7 @@ import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -32,6 +33,7 @@ import org.gradientsync.GradientBuckets.Missing;
 import org.gradientsync.GradientBuckets.Piece;
 import org.gradientsync.GradientBuckets.Shard;
 import org.gradientsync.GradientSync;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
@@ -657,6 +659,47 @@ public abstract class ShardedContract {
               assertDoesNotThrow(gathers);
               String text = assertThrows(UnavailableException.class, scatters).getMessage();
               assertTrue(text.contains("no file (rank " + root + ")"), text);
+            }
+            sync.barrier();
+          }
+        });
+  }
+
+  /** As if the root had no memory for a whole bucket. */
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void ranksGoOnIfOneCannotPrepareForAState(int ranks) {
+    run(
+        ranks,
+        sync -> {
+          int root = ranks - 1;
+          GradientSyncException mine = new GradientSyncException("no memory");
+          try (GradientBuckets buckets = small(sync).sharded().build()) {
+            begin(sync, buckets);
+            List<DeviceBuffer> state = buckets.shards().stream().map(Shard::weight).toList();
+            List<DeviceBuffer> failing =
+                new AbstractList<>() {
+                  private int reads; // each buffer is read once to be checked
+
+                  @Override
+                  public DeviceBuffer get(int i) {
+                    if (sync.rank() == root && ++reads > state.size()) {
+                      throw mine;
+                    }
+                    return state.get(i);
+                  }
+
+                  @Override
+                  public int size() {
+                    return state.size();
+                  }
+                };
+            Executable gathers = () -> buckets.gatherState(failing, root, (values, i) -> {});
+            if (sync.rank() == root) {
+              assertSame(mine, assertThrows(GradientSyncException.class, gathers));
+            } else {
+              String text = assertThrows(UnavailableException.class, gathers).getMessage();
+              assertTrue(text.contains("no memory (rank " + root + ")"), text);
             }
             sync.barrier();
           }
