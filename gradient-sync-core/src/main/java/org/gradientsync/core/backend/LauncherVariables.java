@@ -235,6 +235,14 @@ public final class LauncherVariables {
         return;
       }
     }
+    String master = environment.get("MASTER_ADDR");
+    boolean ofRank = environment.containsKey("RANK") || environment.containsKey("WORLD_SIZE");
+    if (master != null && environment.containsKey("MASTER_PORT") && !ofRank) {
+      log.warn(
+          "this process is the only rank, but MASTER_ADDR={} and MASTER_PORT are set; a job over"
+              + " TCP needs RANK and WORLD_SIZE, too",
+          master);
+    }
   }
 
   private static boolean agrees(Job job, int found) {

@@ -83,7 +83,9 @@ class LauncherVariablesTest {
   @CsvSource({
     "WORLD_SIZE=2, WORLD_SIZE=2 is set",
     "RANK=1 MASTER_PORT=1, RANK=1 is set",
-    "RANK=0 WORLD_SIZE=1, ''"
+    "MASTER_ADDR=node0 MASTER_PORT=1, MASTER_ADDR=node0 and MASTER_PORT are set",
+    "RANK=0 WORLD_SIZE=1, ''",
+    "RANK=0 WORLD_SIZE=1 MASTER_ADDR=node0 MASTER_PORT=1, ''"
   })
   void halfOfTheVariablesIsWarnedOf(String environment, String text) {
     List<String> lines = Logged.lines(() -> variables(environment).requireSize(1));
