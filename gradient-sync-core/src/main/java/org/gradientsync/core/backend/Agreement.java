@@ -3,6 +3,7 @@ package org.gradientsync.core.backend;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.gradientsync.Communicator;
+import org.gradientsync.GradientSyncException;
 import org.gradientsync.UnavailableException;
 
 /** Checks whether a joint setup has succeeded on all ranks. */
@@ -10,6 +11,14 @@ public final class Agreement {
   private static final int REASON_BYTES = 400;
 
   private Agreement() {}
+
+  /** {@return why this rank failed, for {@link #requireAll}} */
+  public static String reason(Throwable failure) {
+    boolean isForUsers =
+        failure instanceof GradientSyncException || failure instanceof IllegalArgumentException;
+    String text = failure.getMessage();
+    return isForUsers && text != null && !text.isBlank() ? text : failure.toString();
+  }
 
   /**
    * Throws on all ranks, with the same text, if one of them has failed. Collective.

@@ -8,7 +8,6 @@ import java.util.function.IntConsumer;
 import java.util.function.ObjIntConsumer;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
-import org.gradientsync.GradientSyncException;
 import org.gradientsync.Parameter;
 import org.gradientsync.Stream;
 import org.gradientsync.core.backend.Agreement;
@@ -68,8 +67,8 @@ final class GradientBucketsImpl extends GradientBuckets {
       }
       set = new BucketSet(options, layout, compute, streams, number, hooks);
       averages = new StepAverages(sync, set, contributions, compute, options.overlap, lane);
-    } catch (GradientSyncException | IllegalArgumentException e) {
-      reason = e.getMessage();
+    } catch (RuntimeException | Error e) {
+      reason = Agreement.reason(e);
     }
     String failure = reason;
     GroupCommunicator ranks = sync.ownCommunicator();

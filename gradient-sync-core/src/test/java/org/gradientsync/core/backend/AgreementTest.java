@@ -39,6 +39,16 @@ class AgreementTest {
   }
 
   @Test
+  void aReasonIsNeverEmpty() {
+    assertEquals("no room", Agreement.reason(new IllegalArgumentException("no room")));
+    assertEquals(
+        "java.lang.IllegalStateException: closed",
+        Agreement.reason(new IllegalStateException("closed")));
+    assertEquals(
+        "java.lang.IllegalArgumentException", Agreement.reason(new IllegalArgumentException()));
+  }
+
+  @Test
   void longReasonsAreTruncated() {
     LocalRanks.run(
         2,
