@@ -3,6 +3,7 @@ package org.gradientsync.core.buckets;
 import org.gradientsync.BucketHook;
 import org.gradientsync.GradientSync;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.Resources;
@@ -52,7 +53,7 @@ final class BucketHooks implements AutoCloseable {
           () -> calls.ownCommunicator().giveUp(what, e),
           own,
           () -> {
-            if (!CommunicationThread.endsItsLaneOnly(e)) {
+            if (!(e instanceof RankLostException) && !calls.ownCommunicator().haveAllThrown(e)) {
               sync.ownCommunicator().giveUp(what, e);
             }
           });

@@ -123,6 +123,13 @@ public final class CommunicationThread implements AutoCloseable {
       }
     }
 
+    /** What this lane's work has thrown, or null. */
+    public Throwable failure() {
+      synchronized (CommunicationThread.this) {
+        return failure;
+      }
+    }
+
     /** Waits for work that was submitted, whether it fails or not. */
     void settle(long ticket) {
       awaitTicket(ticket);
@@ -253,7 +260,7 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   /** Whether all ranks find this failure themselves. */
-  static boolean endsItsLaneOnly(Throwable thrown) {
+  private static boolean endsItsLaneOnly(Throwable thrown) {
     return thrown instanceof NotFiniteException
         || thrown instanceof MismatchedCallException
         || thrown instanceof RankLostException;

@@ -17,6 +17,7 @@ public final class CallMatcher {
   private final GroupParts group;
   private final Message complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
+  private Throwable verdict; // the last one
 
   public CallMatcher(MatchingGroup matching) {
     this.matching = matching;
@@ -70,14 +71,26 @@ public final class CallMatcher {
     }
     group.calls().finished();
     if (same && sameEnqueued) {
-      throw new NotFiniteException(
-          CallTable.ofNotFinite(
-              rendezvous, group.rank(), group.size(), (AbstractDeviceBuffer) call.in()));
+      throw verdict(
+          new NotFiniteException(
+              CallTable.ofNotFinite(
+                  rendezvous, group.rank(), group.size(), (AbstractDeviceBuffer) call.in())));
     }
     String table = CallTable.ofMismatch(rendezvous, group.rank(), group.size(), !sameEnqueued);
-    throw sameEnqueued
-        ? new MismatchedCallException(table)
-        : matching.mismatched(table); // a device waits for a call that another rank has not made
+    throw verdict(
+        sameEnqueued
+            ? new MismatchedCallException(table)
+            : matching.mismatched(table)); // a device waits for a call that a rank has not made
+  }
+
+  private RuntimeException verdict(RuntimeException e) {
+    verdict = e;
+    return e;
+  }
+
+  /** Whether a rendezvous has thrown this, so that all ranks have the same. */
+  public boolean isVerdict(Throwable e) {
+    return e == verdict;
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {

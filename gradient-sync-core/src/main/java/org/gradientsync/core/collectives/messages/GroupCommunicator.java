@@ -160,9 +160,14 @@ public final class GroupCommunicator implements Communicator {
     make(origin, BARRIER);
   }
 
-  /** The time-out of a call in nanoseconds, a hundred years at most. */
+  /** The time-out of a call in nanoseconds, ten years at most. */
   public long timeoutNanos() {
     return group.timeouts().timeoutNanos();
+  }
+
+  /** Whether all ranks have thrown the same in one call. */
+  public boolean haveAllThrown(Throwable e) {
+    return group.matcher().isVerdict(e);
   }
 
   /** Changes when this rank begins a call in any group of the job. */
