@@ -10,9 +10,10 @@ public interface PendingAverage {
    * host, find it. A second call returns or throws as the first one did.
    *
    * <p>The averages before it are made, too, by then. If nobody waits for an average that fails,
-   * the next call of the sync but {@link GradientSync#close} throws its exception, and is not made;
-   * {@link GradientSync#averageAsync} does so once this rank has waited for a later one, for which
-   * all ranks should wait.
+   * the next call of the sync throws its exception, and is not made; {@link
+   * GradientSync#averageAsync} does so once this rank has waited for a later one, for which all
+   * ranks should wait. {@link GradientSync#close} throws it, too, after everything is released,
+   * unless a rank was lost; it gives up averages that are not made yet.
    *
    * @throws RuntimeException what {@link GradientSync#average(DeviceBuffer)} throws
    */

@@ -61,7 +61,12 @@ final class CallOrder {
     requireProgram();
     CommunicationThread running = thread;
     if (running != null && !running.isCurrent()) {
-      running.awaitAll();
+      try {
+        running.awaitAll();
+      } catch (RuntimeException | Error e) {
+        pending.seen();
+        throw e;
+      }
       pending.awaitAll();
     }
   }
@@ -138,6 +143,11 @@ final class CallOrder {
       recording.remove();
     }
     return recorded;
+  }
+
+  /** What an average in the background has thrown and no call, or null. */
+  RuntimeException unseenFailure() {
+    return pending.unseen(rank);
   }
 
   /** Ends the communication thread, after which the caller waits for the other calls. */

@@ -1,16 +1,23 @@
 package org.gradientsync.core.sync;
 
 import java.util.ArrayDeque;
+import org.gradientsync.GradientSync;
 import org.gradientsync.PendingAverage;
+import org.gradientsync.RankLostException;
 import org.gradientsync.core.buckets.CommunicationThread;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The averages of a sync that run on its communication thread and were not waited for yet. Each has
  * a lane of its own, so that those after one that fails on all ranks alike are still made.
  */
 final class PendingAverages {
+  private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
+
   private final ArrayDeque<Pending> pending = new ArrayDeque<>(); // guarded by itself
   private long known; // the last that was waited for: it and those before are over
+  private volatile boolean seen; // a call has thrown what has failed
 
   private record Pending(PendingAverages owner, CommunicationThread.Lane lane, long ticket)
       implements PendingAverage {
@@ -19,6 +26,9 @@ final class PendingAverages {
       owner.remove(this);
       try {
         lane.await(ticket);
+      } catch (RuntimeException | Error e) {
+        owner.seen = true;
+        throw e;
       } finally {
         owner.awaited(this);
       }
@@ -56,6 +66,36 @@ final class PendingAverages {
   private void awaited(Pending last) {
     synchronized (pending) {
       known = last.lane.isOver(last.ticket) ? Math.max(known, last.ticket) : known;
+    }
+  }
+
+  /** A call has thrown that a background call has failed. */
+  void seen() {
+    seen = true;
+  }
+
+  /**
+   * Looks, before the sync is closed, for averages that nobody has waited for. Logs if some are not
+   * made, and returns what one has thrown that no call has, or null. That a rank is lost is no news
+   * then.
+   */
+  RuntimeException unseen(int rank) {
+    synchronized (pending) {
+      long open = pending.stream().filter(average -> !average.lane.isOver(average.ticket)).count();
+      if (open > 0) {
+        log.warn(
+            "averages in the background are given up, because their sync is closed: averages={},"
+                + " rank={}; await() them before",
+            open,
+            rank);
+      }
+      return pending.stream()
+          .map(average -> average.lane.failure())
+          .filter(failure -> failure instanceof RuntimeException && !seen)
+          .map(RuntimeException.class::cast)
+          .filter(failure -> !(failure instanceof RankLostException))
+          .findFirst()
+          .orElse(null);
     }
   }
 

@@ -441,6 +441,12 @@ public abstract class ReducerContract {
                 PendingAverage mismatch = sync.averageAsync(part);
                 assertMismatch(mismatch::await, "rank 0: allReduce(FLOAT32[4]");
                 sync.average(good);
+                GradientSync whole = sync.split(0, sync.rank());
+                whole.averageAsync(bad); // nobody waits for it, and no call follows
+                whole.averageAsync(good).await();
+                assertThrows(NotFiniteException.class, whole::close);
+                whole.close();
+                sync.average(good);
               }
             });
   }
