@@ -213,10 +213,11 @@ public abstract class GradientBuckets implements AutoCloseable {
    * {@return whether all ranks are to stop} True on all ranks after the same {@link #finish}: that
    * of the first step whose last bucket became full after {@link GradientSync#requestStop}, or a
    * {@linkplain GradientSync.Builder#stopOnSignal signal}, on any rank; with {@link Uneven#STOP}
-   * also after the step in which a rank had no more data. Stays true. Steps within {@link #noSync}
-   * do not change it; a step that {@link #discard} ends may, on all ranks. The step's averages
-   * carry the request, so this call waits for them; sharded buckets without {@link Missing#SKIP}
-   * make a small collective call instead.
+   * also after the step in which a rank had no more data; ask after each step then, because that
+   * rank takes part in no other. Stays true. Steps within {@link #noSync} do not change it; a step
+   * that {@link #discard} ends may, on all ranks. The step's averages carry the request, so this
+   * call waits for them; sharded buckets without {@link Missing#SKIP} make a small collective call
+   * instead.
    */
   public abstract boolean stopRequested();
 

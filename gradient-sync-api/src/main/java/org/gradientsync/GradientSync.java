@@ -543,9 +543,11 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * Asks all ranks to stop after a step: {@link GradientBuckets#stopRequested} is then true on all
-   * of them, of this sync and the parts that are {@linkplain #split split} from it. Not collective,
-   * and any thread may call it, at any time; it communicates nothing itself. Stays in effect, also
-   * in a sync that takes this one's place ({@link #survivors}). Later calls do nothing.
+   * ranks whose buckets average with this rank's, those of this sync and of the parts that are
+   * {@linkplain #split split} from it. If groups of ranks have buckets each, agree before stopping:
+   * {@code sync.communicator().any(buckets.stopRequested())}. Not collective, and any thread may
+   * call it, at any time; it communicates nothing itself. Stays in effect, also in a sync that
+   * takes this one's place ({@link #survivors}). Later calls do nothing.
    */
   public abstract void requestStop();
 
@@ -699,7 +701,7 @@ public abstract class GradientSync implements AutoCloseable {
    * timed out. A second call does nothing.
    *
    * @throws GradientSyncException after everything is released, if a call has failed on the device
-   *     and the program has not seen that: no call and no wait has thrown it
+   *     or in the background and the program has not seen that: no call and no wait has thrown it
    * @throws IllegalStateException if a hook, a listener or the calls of a group close it
    */
   @Override
