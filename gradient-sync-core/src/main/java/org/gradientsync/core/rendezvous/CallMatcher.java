@@ -43,7 +43,7 @@ public final class CallMatcher {
       }
       throw matching.failed(e);
     }
-    if (found < 0 && rendezvous.areAllSame()) {
+    if (found < 0 && areAllSame(rendezvous)) {
       return;
     }
     ByteBuffer own = rendezvous.call(group.rank());
@@ -81,6 +81,20 @@ public final class CallMatcher {
         sameEnqueued
             ? new MismatchedCallException(table)
             : matching.mismatched(table)); // a device waits for a call that a rank has not made
+  }
+
+  /** The usual case, in which nobody has to find out what differs. */
+  private boolean areAllSame(Rendezvous rendezvous) {
+    if (rendezvous.areAllSame()) {
+      return true;
+    }
+    ByteBuffer own = rendezvous.call(group.rank());
+    for (int peer = next(-1); peer < group.size(); peer = next(peer)) {
+      if (!CallRecord.sameInAll(own, rendezvous.call(peer))) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private RuntimeException verdict(RuntimeException e) {

@@ -247,6 +247,20 @@ public final class CallRecord {
     return equal(a, 0, b, COMPARED);
   }
 
+  /** Whether two ranks have the same in all that ranks compare. */
+  static boolean sameInAll(ByteBuffer a, ByteBuffer b) {
+    return same(a, b)
+        && a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
+        && a.getLong(NOT_FINITE) == b.getLong(NOT_FINITE)
+        && sameNames(a, b, name(INPUT))
+        && sameNames(a, b, name(OUTPUT));
+  }
+
+  private static boolean sameNames(ByteBuffer a, ByteBuffer b, int at) {
+    return a.getLong(at + NAME_HASH) == b.getLong(at + NAME_HASH)
+        && a.getLong(at + NAME_OFFSET) == b.getLong(at + NAME_OFFSET);
+  }
+
   /** Whether the rank has named its {@link #INPUT} or {@link #OUTPUT}. */
   public static boolean hasName(ByteBuffer call, int which) {
     return call.getLong(name(which) + NAME_HASH) != 0;
@@ -255,10 +269,7 @@ public final class CallRecord {
   /** Whether two ranks mean the same part of the same buffer, if both have named it. */
   public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
     int at = name(which);
-    return !hasName(a, which)
-        || !hasName(b, which)
-        || a.getLong(at + NAME_HASH) == b.getLong(at + NAME_HASH)
-            && a.getLong(at + NAME_OFFSET) == b.getLong(at + NAME_OFFSET);
+    return !hasName(a, which) || !hasName(b, which) || sameNames(a, b, at);
   }
 
   /** The kind of a call, or null if it is invalid. */
