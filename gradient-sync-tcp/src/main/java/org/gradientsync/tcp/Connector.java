@@ -99,6 +99,9 @@ final class Connector implements AutoCloseable {
         try {
           if (begin(peer)) {
             try {
+              if (endpoint.isConnected(peer)) {
+                return; // since begin none is accepted, so that this answer stays true
+              }
               SocketChannel channel = outgoing.connect(members[peer].address(), hello(peer));
               take(peer, channel);
             } finally {
@@ -162,16 +165,17 @@ final class Connector implements AutoCloseable {
     if (!known) {
       return Handshake.OTHER_JOB;
     }
-    if (endpoint.isConnected(peer)) {
-      return Handshake.CROSSED;
-    }
     synchronized (this) {
       if (attempting[peer] && rank < peer) {
         return Handshake.CROSSED;
       }
       accepting[peer] = true;
-      return Handshake.OK;
     }
+    if (endpoint.isConnected(peer)) { // asked last, because an attempt may just have succeeded
+      endAccepting(peer);
+      return Handshake.CROSSED;
+    }
+    return Handshake.OK;
   }
 
   /** Takes over a connection that was admitted. */
@@ -179,9 +183,11 @@ final class Connector implements AutoCloseable {
     if (!endpoint.attach(peer, channel)) {
       Listener.close(channel);
     }
-    synchronized (this) {
-      accepting[peer] = false;
-    }
+    endAccepting(peer);
+  }
+
+  private synchronized void endAccepting(int peer) {
+    accepting[peer] = false;
   }
 
   @Override

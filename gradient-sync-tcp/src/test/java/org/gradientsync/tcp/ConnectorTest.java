@@ -4,13 +4,19 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.RankPlace;
@@ -21,16 +27,22 @@ import org.junit.jupiter.api.Test;
 class ConnectorTest {
   private static final long LIMIT_NANOS = 1_500_000_000L;
 
-  private static String whyLost(int port) {
+  private static final byte[] JOB = new byte[Handshake.JOB];
+  private static final Handshake HANDSHAKE = new Handshake("");
+
+  /** Of rank 0; the others listen at the ports. */
+  private static Connector connector(Endpoint endpoint, int... ports) {
     Member[] members =
-        Stream.of(1, port)
-            .map(at -> new InetSocketAddress(InetAddress.getLoopbackAddress(), at))
+        IntStream.concat(IntStream.of(1), IntStream.of(ports))
+            .mapToObj(at -> new InetSocketAddress(InetAddress.getLoopbackAddress(), at))
             .map(address -> new Member(address, -1, "", RankPlace.own("x")))
             .toArray(Member[]::new);
+    return new Connector(0, members, JOB, HANDSHAKE, null, endpoint, LIMIT_NANOS);
+  }
+
+  private static String whyLost(int port) {
     Endpoint endpoint = new Endpoint(0, 2);
-    try (Connector connector =
-        new Connector(
-            0, members, new byte[Handshake.JOB], new Handshake(""), null, endpoint, LIMIT_NANOS)) {
+    try (Connector connector = connector(endpoint, port)) {
       endpoint.setConnector(connector::connect);
       Message message = endpoint.receiver(ByteBuffer.allocateDirect(4), 1, 7);
       message.start();
@@ -77,5 +89,50 @@ class ConnectorTest {
             + port
             + ": Connection refused",
         text);
+  }
+
+  private static Handshake.Hello helloOfRankOne() {
+    return new Handshake.Hello(false, false, 1, 2, 0, JOB, Handshake.random(Handshake.NONCE));
+  }
+
+  /** Waits until a thread waits for an object's lock. */
+  private static void awaitBlocked(Object lock) throws InterruptedException {
+    int hash = System.identityHashCode(lock);
+    while (Stream.of(ManagementFactory.getThreadMXBean().dumpAllThreads(false, false))
+        .filter(thread -> thread.getThreadState() == Thread.State.BLOCKED)
+        .noneMatch(thread -> thread.getLockInfo().getIdentityHashCode() == hash)) {
+      Thread.sleep(1);
+    }
+  }
+
+  /** Two connections would end each other. */
+  @Test
+  void aRankThatConnectsJustBeforeTheAttemptBegins() throws Exception {
+    Endpoint endpoint = new Endpoint(0, 2);
+    try (ServerSocket one = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        Connector connector = connector(endpoint, one.getLocalPort())) {
+      synchronized (connector) {
+        connector.connect(1);
+        awaitBlocked(connector); // it has found no connection
+        assertEquals(Handshake.OK, connector.admit(helloOfRankOne()));
+        connector.accepted(1, new ScriptedChannel(new Random(1)));
+      }
+      one.setSoTimeout(300);
+      assertThrows(SocketTimeoutException.class, () -> one.accept().close());
+    }
+  }
+
+  @Test
+  void aRankThatConnectsWhenTheAttemptJustSucceeds() throws Exception {
+    Endpoint endpoint = new Endpoint(0, 2);
+    try (Connector connector = connector(endpoint, 1)) {
+      CompletableFuture<Integer> answer;
+      synchronized (connector) {
+        answer = CompletableFuture.supplyAsync(() -> connector.admit(helloOfRankOne()));
+        awaitBlocked(connector);
+        assertTrue(endpoint.attach(1, new ScriptedChannel(new Random(1))));
+      }
+      assertEquals(Handshake.CROSSED, answer.get(1, TimeUnit.MINUTES));
+    }
   }
 }
