@@ -136,8 +136,13 @@ final class Link {
     return bytes;
   }
 
-  /** Reads what has arrived, at most a few MB. */
-  void read() throws IOException {
+  /**
+   * Reads what has arrived, at most a few MB.
+   *
+   * @return false if nothing has
+   */
+  boolean read() throws IOException {
+    boolean any = false;
     for (int i = 0; i < READS && !ended; i++) {
       boolean direct = payloadLeft > 0 && target != null;
       int asked = direct ? payloadLeft : in.remaining();
@@ -148,7 +153,8 @@ final class Link {
       if (bytes < 0) {
         throw new EOFException("it has closed the connection");
       }
-      heard |= bytes > 0;
+      any |= bytes > 0;
+      heard |= any;
       if (direct) {
         payloadLeft -= bytes;
         if (payloadLeft == 0) {
@@ -161,9 +167,10 @@ final class Link {
         }
       }
       if (bytes < asked) {
-        return; // the socket is empty
+        break; // the socket is empty
       }
     }
+    return any;
   }
 
   private void parse() throws IOException {

@@ -87,21 +87,22 @@ final class Peer {
 
   /** Writes and reads what it can. */
   void advance() {
+    if (link != null && link.hasOutput()) {
+      flush();
+    }
     if (link == null) {
       return;
     }
     try {
-      if (link.hasOutput()) {
-        link.flush();
-      }
       link.read();
-      if (left) {
-        closeLink();
-      } else if (link.hasOutput()) {
-        link.flush();
-      }
     } catch (IOException e) {
       lose(e);
+      return;
+    }
+    if (left) {
+      closeLink();
+    } else if (link.hasOutput()) {
+      flush();
     }
   }
 
@@ -117,10 +118,13 @@ final class Peer {
     }
   }
 
-  /** Reads what the peer has sent before its connection broke. */
+  /** Reads all that the peer has sent before its connection broke, perhaps why. */
   private void readLast() {
     try {
-      link.read();
+      boolean more = true;
+      while (more) {
+        more = link.read();
+      }
     } catch (IOException e) {
       // that was all
     }

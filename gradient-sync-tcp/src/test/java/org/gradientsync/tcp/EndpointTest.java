@@ -25,6 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests messages between two ends of a connection, on one thread. */
 class EndpointTest {
@@ -288,6 +289,31 @@ class EndpointTest {
     assertTrue(endpoint.attach(1, broken));
     assertTrue(endpoint.peer(1).isLost());
     assertEquals(mayLive, endpoint.peer(1).mayLive());
+  }
+
+  /** It may say why it ends: whoever has something to send to it then reads that all the same. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void whatARankHasSentBeforeItsConnectionBrokeIsRead(boolean sends) {
+    int many = 300; // bytes in one call of the channel's are few
+    ByteBuffer frames = ByteBuffer.allocate(many * (Frame.HEADER + 1));
+    for (int i = 0; i < many; i++) {
+      frames.putInt(Frame.EAGER).putInt(i).putInt(1).putInt(0).put((byte) i);
+    }
+    ScriptedChannel broken = new ScriptedChannel(new Random(1));
+    Endpoint endpoint = new Endpoint(0, 2);
+    assertTrue(endpoint.attach(1, broken));
+    broken.send(frames.array());
+    broken.failWrites(new IOException("Broken pipe"));
+    if (sends) {
+      started(endpoint.sender(filled(10, 1), 1, 5));
+    } else {
+      endpoint.close();
+    }
+    assertTrue(endpoint.peer(1).isLost());
+    ByteBuffer last = ByteBuffer.allocateDirect(1);
+    assertTrue(started(endpoint.receiver(last, 1, many - 1)).test());
+    assertEquals((byte) (many - 1), last.get(0));
   }
 
   @Test

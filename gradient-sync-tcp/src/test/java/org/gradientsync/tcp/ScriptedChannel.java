@@ -20,6 +20,7 @@ final class ScriptedChannel extends SocketChannel {
   private ByteBuffer in = ByteBuffer.allocate(0);
   private int taken;
   private IOException failure; // or null
+  private IOException writeFailure; // or null
 
   ScriptedChannel(Random random) {
     super(SelectorProvider.provider());
@@ -34,6 +35,11 @@ final class ScriptedChannel extends SocketChannel {
   /** From now on reads throw. */
   void fail(IOException e) {
     failure = e;
+  }
+
+  /** From now on writes throw. */
+  void failWrites(IOException e) {
+    writeFailure = e;
   }
 
   byte[] written() {
@@ -62,7 +68,10 @@ final class ScriptedChannel extends SocketChannel {
   }
 
   @Override
-  public int write(ByteBuffer from) {
+  public int write(ByteBuffer from) throws IOException {
+    if (writeFailure != null) {
+      throw writeFailure;
+    }
     int count = from.remaining();
     while (from.hasRemaining()) {
       written.write(from.get());
