@@ -32,7 +32,7 @@ final class Connector implements AutoCloseable {
   private final long limitNanos;
   private final boolean[] asked; // until connected or given up
   private final boolean[] attempting; // has said hello, perhaps
-  private final boolean[] accepting;
+  private final int[] accepting; // connections that were admitted
   private final ThreadPoolExecutor threads;
 
   /**
@@ -57,7 +57,7 @@ final class Connector implements AutoCloseable {
     outgoing = new OutgoingHandshake(handshake, from, millis);
     asked = new boolean[members.length];
     attempting = new boolean[members.length];
-    accepting = new boolean[members.length];
+    accepting = new int[members.length];
     threads =
         new ThreadPoolExecutor(
             THREADS,
@@ -138,7 +138,7 @@ final class Connector implements AutoCloseable {
   }
 
   private synchronized boolean begin(int peer) {
-    attempting[peer] = !accepting[peer];
+    attempting[peer] = accepting[peer] == 0;
     return attempting[peer];
   }
 
@@ -169,7 +169,7 @@ final class Connector implements AutoCloseable {
       if (attempting[peer] && rank < peer) {
         return Handshake.CROSSED;
       }
-      accepting[peer] = true;
+      accepting[peer]++;
     }
     if (endpoint.isConnected(peer)) { // asked last, because an attempt may just have succeeded
       endAccepting(peer);
@@ -186,8 +186,9 @@ final class Connector implements AutoCloseable {
     endAccepting(peer);
   }
 
-  private synchronized void endAccepting(int peer) {
-    accepting[peer] = false;
+  /** A connection that was admitted is attached, or has ended before. */
+  synchronized void endAccepting(int peer) {
+    accepting[peer]--;
   }
 
   @Override

@@ -11,11 +11,12 @@ import javax.crypto.spec.SecretKeySpec;
 /**
  * How two ranks prove to each other that they have the job's secret. All parts have a fixed size:
  * the connector's {@link Hello}, the acceptor's nonce, the connector's proof, the acceptor's status
- * and proof. A proof is an HMAC-SHA256 of everything said before.
+ * and proof. A proof is an HMAC-SHA256 of everything said before. A connector that does not
+ * register then confirms, so that the acceptor uses no connection that has been given up meanwhile.
  */
 final class Handshake {
   /** Changes when ranks of two versions could not talk. */
-  static final int PROTOCOL = 3;
+  static final int PROTOCOL = 4;
 
   static final long MAGIC = 0x4753594e43544350L; // GSYNCTCP
   static final int NONCE = 32;
@@ -27,6 +28,7 @@ final class Handshake {
 
   static final int CHALLENGE = Long.BYTES + Integer.BYTES + NONCE;
   static final int ANSWER = Integer.BYTES + PROOF;
+  static final int CONFIRMATION = 1; // any byte
 
   // What the acceptor answers.
   static final int OK = 0;

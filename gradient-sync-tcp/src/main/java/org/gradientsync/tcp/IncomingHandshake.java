@@ -32,6 +32,7 @@ final class IncomingHandshake {
   private byte[] nonce;
   private Handshake.Hello hello;
   private boolean proved;
+  private boolean admitted;
   private Member member;
   private String settings = "";
 
@@ -51,6 +52,11 @@ final class IncomingHandshake {
 
   Handshake.Hello hello() {
     return hello;
+  }
+
+  /** Whether it has been admitted without registering, and may not have confirmed that yet. */
+  boolean isAdmitted() {
+    return admitted;
   }
 
   Member member() {
@@ -78,6 +84,8 @@ final class IncomingHandshake {
         state = greet(part);
       } else if (!proved) {
         state = prove(part, keeper);
+      } else if (admitted) {
+        state = State.CONNECTED;
       } else {
         member = Member.decode(part, 0);
         if (hello.joins()) {
@@ -111,13 +119,14 @@ final class IncomingHandshake {
     }
     proved = true;
     int status = keeper.admit(hello);
+    admitted = status == Handshake.OK && !hello.register();
     write(handshake.answer(first, nonce, status));
     if (status != Handshake.OK) {
       return State.REFUSED;
     }
     prepare(channel);
-    bytes.limit(hello.joins() ? LARGEST : Member.BYTES);
-    return hello.register() ? State.GOES_ON : State.CONNECTED;
+    bytes.limit(admitted ? Handshake.CONFIRMATION : hello.joins() ? LARGEST : Member.BYTES);
+    return State.GOES_ON;
   }
 
   static void prepare(SocketChannel channel) throws IOException {

@@ -32,8 +32,11 @@ final class Listener implements AutoCloseable {
     /** What to answer to a connection that has proved that it has the secret. */
     int admit(Handshake.Hello hello);
 
-    /** Takes over a connection that was admitted. */
+    /** Takes over a connection that was admitted, and that the other side has confirmed. */
     void connected(Handshake.Hello hello, SocketChannel channel);
+
+    /** A connection that was admitted has ended without that. */
+    default void unconfirmed(Handshake.Hello hello) {}
 
     /**
      * Takes over a connection that has registered; its channel stays watched.
@@ -144,7 +147,11 @@ final class Listener implements AutoCloseable {
   private void advance(IncomingHandshake one, SelectionKey key) {
     try {
       switch (one.advance(keeper)) {
-        case GOES_ON -> {}
+        case GOES_ON -> {
+          if (one.isAdmitted()) {
+            pending.remove(one); // it has proved all, and must not end once it has confirmed
+          }
+        }
         case OTHER_SECRET -> {
           lastRefused = one.channel().getRemoteAddress();
           refused++;
@@ -177,6 +184,9 @@ final class Listener implements AutoCloseable {
   private void drop(IncomingHandshake one) {
     pending.remove(one);
     close(one.channel());
+    if (one.isAdmitted()) {
+      keeper.unconfirmed(one.hello());
+    }
   }
 
   static void close(Channel channel) {
@@ -193,7 +203,11 @@ final class Listener implements AutoCloseable {
   }
 
   private void end() {
-    pending.forEach(one -> close(one.channel()));
+    for (SelectionKey key : selector.keys()) {
+      if (key.isValid() && key.attachment() instanceof IncomingHandshake one) {
+        close(one.channel());
+      }
+    }
     try {
       server.close();
       selector.close();

@@ -138,6 +138,9 @@ final class OutgoingHandshake {
                   + " process has its number"
               : status == Handshake.CROSSED ? "it connects itself" : "another job listens there");
     }
+    if (!hello.register()) {
+      write(channel, new byte[Handshake.CONFIRMATION]);
+    }
   }
 
   private long deadline() {

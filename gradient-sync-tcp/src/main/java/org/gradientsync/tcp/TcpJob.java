@@ -240,6 +240,11 @@ final class TcpJob implements Listener.Doorkeeper {
   }
 
   @Override
+  public void unconfirmed(Handshake.Hello hello) {
+    Objects.requireNonNull(connector).endAccepting(hello.rank());
+  }
+
+  @Override
   public void registered(
       Handshake.Hello hello, Member member, String settings, SocketChannel channel) {
     if (hello.joins()) {

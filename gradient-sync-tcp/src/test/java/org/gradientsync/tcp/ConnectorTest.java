@@ -4,15 +4,19 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -21,6 +25,7 @@ import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.spi.Message;
+import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 
 /** What a rank learns of another one that it cannot connect to. */
@@ -30,14 +35,17 @@ class ConnectorTest {
   private static final byte[] JOB = new byte[Handshake.JOB];
   private static final Handshake HANDSHAKE = new Handshake("");
 
-  /** Of rank 0; the others listen at the ports. */
+  /** Rank 0, and others that listen at the ports. */
+  private static Member[] members(int... ports) {
+    return IntStream.concat(IntStream.of(1), IntStream.of(ports))
+        .mapToObj(at -> new InetSocketAddress(InetAddress.getLoopbackAddress(), at))
+        .map(address -> new Member(address, -1, "", RankPlace.own("x")))
+        .toArray(Member[]::new);
+  }
+
+  /** Of rank 0. */
   private static Connector connector(Endpoint endpoint, int... ports) {
-    Member[] members =
-        IntStream.concat(IntStream.of(1), IntStream.of(ports))
-            .mapToObj(at -> new InetSocketAddress(InetAddress.getLoopbackAddress(), at))
-            .map(address -> new Member(address, -1, "", RankPlace.own("x")))
-            .toArray(Member[]::new);
-    return new Connector(0, members, JOB, HANDSHAKE, null, endpoint, LIMIT_NANOS);
+    return new Connector(0, members(ports), JOB, HANDSHAKE, null, endpoint, LIMIT_NANOS);
   }
 
   private static String whyLost(int port) {
@@ -133,6 +141,70 @@ class ConnectorTest {
         assertTrue(endpoint.attach(1, new ScriptedChannel(new Random(1))));
       }
       assertEquals(Handshake.CROSSED, answer.get(1, TimeUnit.MINUTES));
+    }
+  }
+
+  /** Says what rank 1 says until it waits for the answer. */
+  private static SocketChannel proveAsRankOne(InetSocketAddress address) throws IOException {
+    SocketChannel channel = SocketChannel.open(address);
+    byte[] first = helloOfRankOne().encode(Handshake.PROTOCOL);
+    OutgoingHandshake.write(channel, first);
+    byte[] challenge = read(channel, Handshake.CHALLENGE);
+    byte[] nonce =
+        Arrays.copyOfRange(challenge, Handshake.CHALLENGE - Handshake.NONCE, Handshake.CHALLENGE);
+    OutgoingHandshake.write(channel, HANDSHAKE.connectorProof(first, nonce));
+    return channel;
+  }
+
+  private static byte[] read(SocketChannel channel, int bytes) throws IOException {
+    return OutgoingHandshake.read(channel, bytes, System.nanoTime() + 60_000_000_000L);
+  }
+
+  private static TcpJob rankZero(int port, ServerSocketChannel server) throws IOException {
+    Coordinates own = new Coordinates(0, 2, "127.0.0.1", 1, -1, -1, "", "", false, false, 0);
+    Lobby lobby = new Lobby(own, new Settings(Map.of()).timeouts());
+    TcpJob job = new TcpJob(own, HANDSHAKE, null, lobby);
+    job.begin(members(port), JOB, new SocketChannel[2], null);
+    job.listen(server);
+    return job;
+  }
+
+  /** Rank 0 may have been suspended for so long. */
+  @Test
+  void aRankThatNoLongerWaitsForTheAnswer() throws Exception {
+    ServerSocketChannel server = MasterPort.listen(InetAddress.getLoopbackAddress(), 0, 0);
+    InetSocketAddress zero = (InetSocketAddress) server.getLocalAddress();
+    TcpJob job = rankZero(1, server);
+    proveAsRankOne(zero).close();
+    OutgoingHandshake next = new OutgoingHandshake(HANDSHAKE, null, OutgoingHandshake.MILLIS);
+    try (SocketChannel channel = next.connect(zero, helloOfRankOne())) {
+      while (!job.endpoint().isConnected(1)) {
+        Thread.sleep(1);
+      }
+      assertTrue(channel.isOpen() && !job.endpoint().peer(1).isLost());
+    } finally {
+      job.close();
+    }
+  }
+
+  @Test
+  void aRankThatIsAdmittedAndDoesNotConfirm() throws Exception {
+    ServerSocketChannel server = MasterPort.listen(InetAddress.getLoopbackAddress(), 0, 0);
+    InetSocketAddress zero = (InetSocketAddress) server.getLocalAddress();
+    try (ServerSocket one = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      TcpJob job = rankZero(one.getLocalPort(), server);
+      try {
+        try (SocketChannel admitted = proveAsRankOne(zero)) {
+          assertEquals(0, ByteBuffer.wrap(read(admitted, Handshake.ANSWER)).getInt());
+          job.endpoint().sender(ByteBuffer.allocateDirect(4), 1, 7).start();
+          one.setSoTimeout(300);
+          assertThrows(SocketTimeoutException.class, () -> one.accept().close());
+        }
+        one.setSoTimeout(30_000);
+        one.accept().close(); // rank 0 connects itself now
+      } finally {
+        job.close();
+      }
     }
   }
 }
