@@ -4,8 +4,7 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.nio.channels.SocketChannel;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.UnavailableException;
 
@@ -15,6 +14,7 @@ import org.gradientsync.UnavailableException;
  */
 final class Connector implements AutoCloseable {
   private static final int THREADS = 8;
+  private static final int CONNECT_MILLIS = 2_000; // other ranks wait for the thread
 
   /** Begins why a rank is lost to which no connection can be made. */
   static final String UNREACHED = "it cannot be reached at ";
@@ -33,7 +33,7 @@ final class Connector implements AutoCloseable {
   private final boolean[] asked; // until connected or given up
   private final boolean[] attempting; // has said hello, perhaps
   private final int[] accepting; // connections that were admitted
-  private final ThreadPoolExecutor threads;
+  private final ScheduledThreadPoolExecutor threads;
 
   /**
    * @param from the address to connect from, or null
@@ -59,75 +59,92 @@ final class Connector implements AutoCloseable {
     attempting = new boolean[members.length];
     accepting = new int[members.length];
     threads =
-        new ThreadPoolExecutor(
+        new ScheduledThreadPoolExecutor(
             THREADS,
-            THREADS,
-            5,
-            TimeUnit.SECONDS,
-            new LinkedBlockingQueue<>(),
             task -> {
               Thread thread = new Thread(task, "gradient-sync-tcp-connect-" + rank);
               thread.setDaemon(true);
               return thread;
             });
+    threads.setKeepAliveTime(5, TimeUnit.SECONDS);
     threads.allowCoreThreadTimeOut(true);
   }
 
   /** Asks for a connection. Returns at once. */
-  void connect(int peer) {
-    synchronized (this) {
-      if (asked[peer] || threads.isShutdown()) {
-        return;
-      }
+  synchronized void connect(int peer) {
+    if (!asked[peer] && !threads.isShutdown()) {
       asked[peer] = true;
+      threads.execute(new Attempt(peer));
     }
-    threads.execute(() -> attempt(peer));
   }
 
-  private void attempt(int peer) {
-    long start = System.nanoTime();
-    long pause = FIRST_PAUSE_MILLIS;
-    int refusals = 0;
-    String why = "";
-    try {
-      while (!endpoint.isConnected(peer)) {
-        if (refusals == REFUSALS || System.nanoTime() - start > limitNanos) {
-          endpoint.lose(
-              peer, UNREACHED + members[peer].address() + ": " + why, refusals < REFUSALS);
-          return;
-        }
-        try {
-          if (begin(peer)) {
-            try {
-              if (endpoint.isConnected(peer)) {
-                return; // since begin none is accepted, so that this answer stays true
-              }
-              SocketChannel channel = outgoing.connect(members[peer].address(), hello(peer));
-              take(peer, channel);
-            } finally {
-              end(peer);
-            }
-          }
-        } catch (UnavailableException e) {
-          endpoint.lose(peer, e.getMessage(), false);
-          return;
-        } catch (IOException e) {
-          why =
-              Descriptors.areExhausted(e) ? Descriptors.text(rank) : String.valueOf(e.getMessage());
-          refusals = e instanceof ConnectException ? refusals + 1 : 0;
-        }
-        if (!endpoint.isConnected(peer)) {
-          Thread.sleep(pause);
-          pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
-        }
+  /**
+   * Connects to a rank. After a try that fails, the next one waits behind those for other ranks.
+   */
+  private final class Attempt implements Runnable {
+    private final int peer;
+    private long start; // of the first try, or 0
+    private long pause = FIRST_PAUSE_MILLIS;
+    private int refusals;
+    private String why = "";
+
+    Attempt(int peer) {
+      this.peer = peer;
+    }
+
+    @Override
+    public void run() {
+      boolean over = true;
+      try {
+        over = tryOnce();
+      } catch (UnavailableException e) {
+        endpoint.lose(peer, e.getMessage(), false);
+      } catch (OutOfMemoryError e) { // of direct memory
+        endpoint.lose(peer, "there is no memory for a connection to it: " + e.getMessage(), false);
+      } catch (RuntimeException | Error e) {
+        endpoint.lose(peer, "connecting to it has failed: " + e, false);
+      } finally {
+        goOn(over);
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt(); // the job is over
-    } catch (OutOfMemoryError e) { // of direct memory
-      endpoint.lose(peer, "there is no memory for a connection to it: " + e.getMessage(), false);
-    } finally {
-      synchronized (this) {
-        asked[peer] = false;
+    }
+
+    /** Returns whether there is a connection, or will be none. */
+    private boolean tryOnce() {
+      if (endpoint.isConnected(peer)) {
+        return true;
+      }
+      start = start == 0 ? System.nanoTime() : start;
+      if (refusals == REFUSALS || System.nanoTime() - start > limitNanos) {
+        endpoint.lose(peer, UNREACHED + members[peer].address() + ": " + why, refusals < REFUSALS);
+        return true;
+      }
+      try {
+        if (begin(peer)) {
+          connect();
+        }
+      } catch (IOException e) {
+        why = Descriptors.areExhausted(e) ? Descriptors.text(rank) : String.valueOf(e.getMessage());
+        refusals = e instanceof ConnectException ? refusals + 1 : 0;
+      } finally {
+        end(peer);
+      }
+      return endpoint.isConnected(peer);
+    }
+
+    private void connect() throws IOException {
+      if (!endpoint.isConnected(peer)) { // since begin none is accepted, so that this stays true
+        take(peer, outgoing.connect(members[peer].address(), hello(peer), CONNECT_MILLIS));
+      }
+    }
+
+    private void goOn(boolean over) {
+      long now = pause;
+      pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
+      synchronized (Connector.this) {
+        asked[peer] = !over;
+        if (!over && !threads.isShutdown()) {
+          threads.schedule(this, now, TimeUnit.MILLISECONDS);
+        }
       }
     }
   }
@@ -192,7 +209,7 @@ final class Connector implements AutoCloseable {
   }
 
   @Override
-  public void close() {
+  public synchronized void close() {
     threads.shutdownNow();
   }
 }

@@ -58,6 +58,12 @@ final class OutgoingHandshake {
    * @throws UnavailableException if none will
    */
   SocketChannel connect(InetSocketAddress to, Handshake.Hello hello) throws IOException {
+    return connect(to, hello, millis);
+  }
+
+  /** As above, with a lower limit until the other machine answers. */
+  SocketChannel connect(InetSocketAddress to, Handshake.Hello hello, int connectMillis)
+      throws IOException {
     SocketChannel channel = SocketChannel.open();
     try {
       // A later job may listen at the port that the system gives it, also soon after its end.
@@ -65,7 +71,7 @@ final class OutgoingHandshake {
       if (from != null) {
         channel.bind(new InetSocketAddress(from, 0));
       }
-      channel.socket().connect(to, millis);
+      channel.socket().connect(to, Math.min(millis, connectMillis));
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
         throw new IOException("nobody listens there"); // the system has connected it with itself
       }

@@ -44,13 +44,13 @@ class ConnectorTest {
   }
 
   /** Of rank 0. */
-  private static Connector connector(Endpoint endpoint, int... ports) {
-    return new Connector(0, members(ports), JOB, HANDSHAKE, null, endpoint, LIMIT_NANOS);
+  private static Connector connector(Endpoint endpoint, long limitNanos, int... ports) {
+    return new Connector(0, members(ports), JOB, HANDSHAKE, null, endpoint, limitNanos);
   }
 
   private static String whyLost(int port) {
     Endpoint endpoint = new Endpoint(0, 2);
-    try (Connector connector = connector(endpoint, port)) {
+    try (Connector connector = connector(endpoint, LIMIT_NANOS, port)) {
       endpoint.setConnector(connector::connect);
       Message message = endpoint.receiver(ByteBuffer.allocateDirect(4), 1, 7);
       message.start();
@@ -65,25 +65,58 @@ class ConnectorTest {
     }
   }
 
-  /** As behind a firewall that drops what comes. */
-  @Test
-  void aRankThatDoesNotAnswer() throws Exception {
-    List<SocketChannel> waiting = new ArrayList<>();
-    try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+  /** Listens as behind a firewall that drops what comes. */
+  private static final class Silent implements AutoCloseable {
+    private final ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+    private final List<SocketChannel> waiting = new ArrayList<>();
+
+    Silent() throws IOException {
       for (int i = 0; i < 8; i++) { // until the system takes no more
         SocketChannel channel = SocketChannel.open();
         channel.configureBlocking(false);
-        channel.connect(silent.getLocalSocketAddress());
+        channel.connect(server.getLocalSocketAddress());
         waiting.add(channel);
       }
-      int port = silent.getLocalPort();
-      String text = whyLost(port);
-      String expected = "it cannot be reached at localhost/127.0.0.1:" + port + ": ";
-      assertTrue(text.contains(expected), text);
-      assertTrue(text.endsWith("timed out"), text);
-    } finally {
+    }
+
+    int port() {
+      return server.getLocalPort();
+    }
+
+    @Override
+    public void close() throws IOException {
+      server.close();
       for (SocketChannel channel : waiting) {
         channel.close();
+      }
+    }
+  }
+
+  @Test
+  void aRankThatDoesNotAnswer() throws Exception {
+    try (Silent silent = new Silent()) {
+      String text = whyLost(silent.port());
+      String expected = "it cannot be reached at localhost/127.0.0.1:" + silent.port() + ": ";
+      assertTrue(text.contains(expected), text);
+      assertTrue(text.endsWith("timed out"), text);
+    }
+  }
+
+  /** Whatever the number of threads. */
+  @Test
+  void manyRanksThatDoNotAnswerHoldUpNoOther() throws Exception {
+    try (Silent silent = new Silent();
+        ServerSocket living = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      int[] ports = new int[21];
+      Arrays.fill(ports, silent.port());
+      ports[20] = living.getLocalPort();
+      Endpoint endpoint = new Endpoint(0, ports.length + 1);
+      try (Connector connector = connector(endpoint, 60_000_000_000L, ports)) {
+        for (int rank = 1; rank <= ports.length; rank++) {
+          connector.connect(rank);
+        }
+        living.setSoTimeout(30_000);
+        living.accept().close();
       }
     }
   }
@@ -118,7 +151,7 @@ class ConnectorTest {
   void aRankThatConnectsJustBeforeTheAttemptBegins() throws Exception {
     Endpoint endpoint = new Endpoint(0, 2);
     try (ServerSocket one = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
-        Connector connector = connector(endpoint, one.getLocalPort())) {
+        Connector connector = connector(endpoint, LIMIT_NANOS, one.getLocalPort())) {
       synchronized (connector) {
         connector.connect(1);
         awaitBlocked(connector); // it has found no connection
@@ -133,7 +166,7 @@ class ConnectorTest {
   @Test
   void aRankThatConnectsWhenTheAttemptJustSucceeds() throws Exception {
     Endpoint endpoint = new Endpoint(0, 2);
-    try (Connector connector = connector(endpoint, 1)) {
+    try (Connector connector = connector(endpoint, LIMIT_NANOS, 1)) {
       CompletableFuture<Integer> answer;
       synchronized (connector) {
         answer = CompletableFuture.supplyAsync(() -> connector.admit(helloOfRankOne()));
