@@ -10,6 +10,7 @@ final class DoubleAccumulator extends Accumulator {
   private final double[] sum = new double[BLOCK];
   private final double[] next = new double[BLOCK];
   private final double[] taint = new double[BLOCK];
+  private int tainted; // elements of taint that are in use
   private final DoubleBuffer result = DoubleBuffer.wrap(sum);
   private final DoubleBuffer incoming = DoubleBuffer.wrap(next);
 
@@ -57,6 +58,7 @@ final class DoubleAccumulator extends Accumulator {
       combine(op, count);
     }
     taint(sum, taint, count);
+    tainted = Math.max(tainted, count);
     return result;
   }
 
@@ -66,6 +68,7 @@ final class DoubleAccumulator extends Accumulator {
       divide(sum, ranks, count);
     }
     taint(sum, taint, count);
+    tainted = Math.max(tainted, count);
     return result;
   }
 
@@ -90,16 +93,21 @@ final class DoubleAccumulator extends Accumulator {
 
   @Override
   boolean takeMaybeNaN() {
-    addHalves(taint, BLOCK / 2);
-    addHalves(taint, BLOCK / 4);
+    if (tainted > BLOCK / 4) {
+      addHalves(taint, BLOCK / 2);
+      addHalves(taint, BLOCK / 4);
+    }
     addHalves(taint, BLOCK / 8);
     addHalves(taint, BLOCK / 16);
     addHalves(taint, BLOCK / 32);
-    double all = 0;
-    for (int i = 0; i < BLOCK / 32; i++) {
-      all += taint[i];
+    tainted = 0;
+    double even = 0;
+    double odd = 0;
+    for (int i = 0; i < BLOCK / 32; i += 2) {
+      even += taint[i];
+      odd += taint[i + 1];
     }
-    if (all == 0) {
+    if (even + odd == 0) {
       return false;
     }
     Arrays.fill(taint, 0); // NaN is not equal to zero

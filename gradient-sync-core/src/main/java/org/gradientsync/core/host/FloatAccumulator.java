@@ -10,6 +10,7 @@ class FloatAccumulator extends Accumulator {
   final float[] sum = new float[BLOCK];
   final float[] next = new float[BLOCK];
   private final float[] taint = new float[BLOCK];
+  private int tainted; // elements of taint that are in use
   private final FloatBuffer result = FloatBuffer.wrap(sum);
   private final FloatBuffer incoming = FloatBuffer.wrap(next);
 
@@ -57,6 +58,7 @@ class FloatAccumulator extends Accumulator {
       combine(op, count);
     }
     taint(sum, taint, count);
+    tainted = Math.max(tainted, count);
     return result;
   }
 
@@ -66,6 +68,7 @@ class FloatAccumulator extends Accumulator {
       divide(sum, ranks, count);
     }
     taint(sum, taint, count);
+    tainted = Math.max(tainted, count);
     return result;
   }
 
@@ -94,16 +97,21 @@ class FloatAccumulator extends Accumulator {
 
   @Override
   boolean takeMaybeNaN() {
-    addHalves(taint, BLOCK / 2);
-    addHalves(taint, BLOCK / 4);
+    if (tainted > BLOCK / 4) {
+      addHalves(taint, BLOCK / 2);
+      addHalves(taint, BLOCK / 4);
+    }
     addHalves(taint, BLOCK / 8);
     addHalves(taint, BLOCK / 16);
     addHalves(taint, BLOCK / 32);
-    float all = 0;
-    for (int i = 0; i < BLOCK / 32; i++) {
-      all += taint[i];
+    tainted = 0;
+    float even = 0;
+    float odd = 0;
+    for (int i = 0; i < BLOCK / 32; i += 2) {
+      even += taint[i];
+      odd += taint[i + 1];
     }
-    if (all == 0) {
+    if (even + odd == 0) {
       return false;
     }
     Arrays.fill(taint, 0); // NaN is not equal to zero
