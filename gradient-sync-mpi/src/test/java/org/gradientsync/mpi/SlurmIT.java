@@ -114,7 +114,7 @@ class SlurmIT {
             "CLASSES", System.getProperty("java.class.path"),
             "MAIN", Programs.class.getName(),
             "JAVA", Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "JAVA_OPTIONS",
+            "JAVA_OPTS",
                 "-XX:TieredStopAtLevel=1 -Dgradientsync.reports=off -Djava.library.path="
                     + System.getProperty("java.library.path"));
     Mpirun.Result job = Mpirun.execute(command, environment, Mpirun.SECONDS);
