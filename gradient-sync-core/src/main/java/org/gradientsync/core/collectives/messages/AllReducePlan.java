@@ -50,49 +50,54 @@ public final class AllReducePlan implements Plan {
     this.device = device;
     this.chunks = shards.chunks();
     int size = group.size();
-    int rank = group.rank();
     scatterSends = new Message[chunks][size];
     scatterReceives = new Message[chunks][size];
     gatherSends = new Message[chunks][size];
     gatherReceives = new Message[chunks][size];
     contributions = new DeviceBuffer[chunks][];
-    for (int chunk = 0; chunk < chunks; chunk++) {
-      long ownLength = shards.length(rank, chunk);
-      ByteBuffer ownView = null;
-      if (ownLength > 0) {
-        contributions[chunk] = new DeviceBuffer[size];
-        contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
-        ownView = BufferMessages.view(contributions[chunk][rank]);
+    try {
+      for (int chunk = 0; chunk < chunks; chunk++) {
+        prepare(chunk, buffer, shards, scratch);
       }
-      for (int peer = 0; peer < size; peer++) {
-        if (peer == rank) {
-          continue;
-        }
-        if (ownLength > 0) {
-          long slot = (long) (chunk % DEPTH * size + peer) * shards.chunk();
-          DeviceBuffer room = scratch.slice(slot, ownLength);
-          contributions[chunk][peer] = room;
-          scatterReceives[chunk][peer] =
-              BufferMessages.message(
-                  group.messages(), room, BufferMessages.view(room), peer, Channel.SCATTER, false);
-          gatherSends[chunk][peer] =
-              BufferMessages.message(
-                  group.messages(),
-                  contributions[chunk][rank],
-                  ownView,
-                  peer,
-                  Channel.GATHER,
-                  true);
-        }
-        long length = shards.length(peer, chunk);
-        if (length > 0) {
-          DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
-          ByteBuffer view = BufferMessages.view(piece);
-          scatterSends[chunk][peer] =
-              BufferMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
-          gatherReceives[chunk][peer] =
-              BufferMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
-        }
+    } catch (RuntimeException | Error e) {
+      Resources.closeAllAfter(e, this);
+      throw e;
+    }
+  }
+
+  private void prepare(int chunk, DeviceBuffer buffer, Shards shards, DeviceBuffer scratch) {
+    int size = group.size();
+    int rank = group.rank();
+    long ownLength = shards.length(rank, chunk);
+    ByteBuffer ownView = null;
+    if (ownLength > 0) {
+      contributions[chunk] = new DeviceBuffer[size];
+      contributions[chunk][rank] = buffer.slice(shards.first(rank, chunk), ownLength);
+      ownView = BufferMessages.view(contributions[chunk][rank]);
+    }
+    for (int peer = 0; peer < size; peer++) {
+      if (peer == rank) {
+        continue;
+      }
+      if (ownLength > 0) {
+        long slot = (long) (chunk % DEPTH * size + peer) * shards.chunk();
+        DeviceBuffer room = scratch.slice(slot, ownLength);
+        contributions[chunk][peer] = room;
+        scatterReceives[chunk][peer] =
+            BufferMessages.message(
+                group.messages(), room, BufferMessages.view(room), peer, Channel.SCATTER, false);
+        gatherSends[chunk][peer] =
+            BufferMessages.message(
+                group.messages(), contributions[chunk][rank], ownView, peer, Channel.GATHER, true);
+      }
+      long length = shards.length(peer, chunk);
+      if (length > 0) {
+        DeviceBuffer piece = buffer.slice(shards.first(peer, chunk), length);
+        ByteBuffer view = BufferMessages.view(piece);
+        scatterSends[chunk][peer] =
+            BufferMessages.message(group.messages(), piece, view, peer, Channel.SCATTER, true);
+        gatherReceives[chunk][peer] =
+            BufferMessages.message(group.messages(), piece, view, peer, Channel.GATHER, false);
       }
     }
   }
