@@ -18,7 +18,8 @@ import org.gradientsync.spi.Resources;
  */
 final class BroadcastPlan implements Plan {
   private static final long MIN_PIECE_BYTES = 8 << 10;
-  private static final long MAX_PIECES = 1024;
+  private static final long MAX_PIECES = 1024; // unless they are of the maximum size
+  private static final long MAX_PIECE_BYTES = 1 << 30; // fits a Java buffer
 
   /** For each rank; above this size, the time that a link needs is more than that of the hops. */
   private static final long CHAINED_BYTES = 4 << 10;
@@ -62,8 +63,8 @@ final class BroadcastPlan implements Plan {
   /** The size at which filling the chain takes as long as the overhead of all messages. */
   private static long pieceBytes(long bytes, int ranks) {
     long balanced = Long.highestOneBit(Math.max(1, Math.round(Math.sqrt(bytes * 12_500. / ranks))));
-    return Math.max(
-        balanced, Math.max(MIN_PIECE_BYTES, Long.highestOneBit(bytes / MAX_PIECES) * 2));
+    long least = Math.max(MIN_PIECE_BYTES, Long.highestOneBit(bytes / MAX_PIECES) * 2);
+    return Math.min(MAX_PIECE_BYTES, Math.max(balanced, least));
   }
 
   /** From which place a place receives; its own for the root, whose place is 0. */
