@@ -12,7 +12,12 @@ public final class Agreement {
 
   private Agreement() {}
 
-  /** {@return why this rank failed, for {@link #requireAll}} */
+  /**
+   * Says why this rank failed, for {@link #requireAll}.
+   *
+   * @param failure what was thrown
+   * @return its message if that is for users, otherwise with its class; never empty
+   */
   public static String reason(Throwable failure) {
     boolean isForUsers =
         failure instanceof GradientSyncException || failure instanceof IllegalArgumentException;
