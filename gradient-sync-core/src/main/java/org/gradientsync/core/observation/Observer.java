@@ -1,7 +1,6 @@
 package org.gradientsync.core.observation;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -36,6 +35,7 @@ public final class Observer implements AutoCloseable {
   private final List<Listener> listeners = new CopyOnWriteArrayList<>();
   private final ArrayDeque<Observation> free = new ArrayDeque<>();
   private final ArrayDeque<Observation> pending = new ArrayDeque<>();
+  private final ArrayDeque<Report> reports = new ArrayDeque<>();
   private Event
       lastEnded; // the end of the last reported reduction, or null; an observation owns it
   private boolean warned;
@@ -63,6 +63,9 @@ public final class Observer implements AutoCloseable {
    * @param after the number of calls before it was added, which are not reported to it
    */
   private record Listener(Consumer<Synchronization> consumer, Event origin, long after) {}
+
+  /** What a listener is to be told. */
+  private record Report(Listener listener, Synchronization synchronization) {}
 
   /** The times of one reduction. */
   public final class Observation {
@@ -205,17 +208,24 @@ public final class Observer implements AutoCloseable {
    * Reports the reductions that are complete. Does nothing while the stream is being captured,
    * because events must not be queried then.
    */
-  public synchronized void deliver(Stream stream) {
-    if (!pending.isEmpty() && !stream.isCapturing()) {
-      deliver();
+  public void deliver(Stream stream) {
+    synchronized (this) {
+      if (pending.isEmpty() || stream.isCapturing()) {
+        return;
+      }
+    }
+    try {
+      collect();
+    } finally {
+      report();
     }
   }
 
-  private void deliver() {
+  private synchronized void collect() {
     while (!pending.isEmpty() && pending.peek().isOver() && haveOriginsPassed()) {
       Observation o = pending.remove();
       try {
-        deliver(o);
+        collect(o);
       } finally { // even if reading the times fails
         Event earlier = lastEnded;
         lastEnded = o.ended;
@@ -225,7 +235,7 @@ public final class Observer implements AutoCloseable {
     }
   }
 
-  private void deliver(Observation o) {
+  private void collect(Observation o) {
     observed++;
     Event started = startOf(o);
     double duration = Math.max(0, started.millisecondsTo(o.ended));
@@ -236,7 +246,7 @@ public final class Observer implements AutoCloseable {
     for (Listener listener : listeners) {
       if (o.sequence > listener.after) {
         double startedAt = listener.origin.millisecondsTo(started);
-        deliver(listener, synchronization(o, startedAt, queued, duration, exposed));
+        reports.add(new Report(listener, synchronization(o, startedAt, queued, duration, exposed)));
       }
     }
     if (isRecorded()) {
@@ -276,21 +286,38 @@ public final class Observer implements AutoCloseable {
         o.sequence, o.bucket, o.op, o.type, o.size, reducer, startedAt, queued, duration, exposed);
   }
 
-  /** Does not rethrow a listener's exception, because the other ranks are in the same call. */
-  private void deliver(Listener listener, Synchronization synchronization) {
-    caller = Thread.currentThread();
-    try {
-      listener.consumer.accept(synchronization);
-    } catch (Exception | Error e) { // also those that other languages do not declare
-      if (!warned) {
-        warned = true;
-        log.warn(
-            "a listener threw, and stays registered: {}; this is logged once for each sync",
-            synchronization,
-            e);
+  /**
+   * Calls the listeners, in the order of the reductions and with no lock held, because they may
+   * close buffers. While one thread does that, it reports for the others, too.
+   */
+  private void report() {
+    while (true) {
+      Report next;
+      synchronized (this) {
+        next = caller == null ? reports.poll() : null;
+        if (next == null) {
+          return;
+        }
+        caller = Thread.currentThread();
       }
-    } finally {
-      caller = null;
+      try {
+        next.listener.consumer.accept(next.synchronization);
+      } catch (Exception | Error e) { // also those that other languages do not declare
+        warn(next, e);
+      } finally {
+        caller = null;
+      }
+    }
+  }
+
+  /** Instead of rethrowing an exception, because the other ranks are in the same call. */
+  private synchronized void warn(Report report, Throwable thrown) {
+    if (!warned) {
+      warned = true;
+      log.warn(
+          "a listener threw, and stays registered: {}; this is logged once for each sync",
+          report.synchronization,
+          thrown);
     }
   }
 
@@ -318,15 +345,16 @@ public final class Observer implements AutoCloseable {
 
   /** Reports the reductions that are complete, and drops the others. */
   @Override
-  public synchronized void close() {
-    List<AutoCloseable> all = new ArrayList<>();
-    all.add(this::deliver);
-    all.add(() -> pending.forEach(observation -> free.push(observation)));
-    all.add(
-        () -> Resources.closeAll(free.stream().map(observation -> observation.events).toList()));
-    all.add(() -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));
+  public void close() {
+    Resources.closeAll(this::collect, this::report, this::release);
+  }
+
+  private synchronized void release() {
+    pending.forEach(observation -> free.push(observation));
     try {
-      Resources.closeAll(all);
+      Resources.closeAll(
+          () -> Resources.closeAll(free.stream().map(observation -> observation.events).toList()),
+          () -> Resources.closeAll(listeners.stream().map(Listener::origin).toList()));
     } finally {
       pending.clear();
       free.clear();

@@ -240,4 +240,35 @@ class ObserverTest {
     observer.close();
     assertEquals(List.of(0), heard.stream().map(Synchronization::bucket).toList());
   }
+
+  /** Another thread may hold a lock for which the listener waits, and count a call meanwhile. */
+  @Test
+  void aListenerHoldsUpNoOtherThread() {
+    List<String> seen = new ArrayList<>();
+    try (HostDevice host = new HostDevice();
+        DeviceBuffer one = host.allocate(DataType.FLOAT32, 1);
+        Observer own = new Observer(host, "none", 0)) {
+      Stream stream = host.stream();
+      own.listen(
+          reduction -> {
+            Thread other = new Thread(own::summary);
+            other.start();
+            try {
+              other.join(10_000); // for ever, if it waits for this thread
+            } catch (InterruptedException e) {
+              throw new AssertionError(e);
+            }
+            seen.add(reduction.sequence() + " " + other.isAlive());
+          });
+      for (int i = 0; i < 2; i++) {
+        Observer.Observation observation = own.begin(one, stream, ReduceOp.SUM, -1);
+        observation.ready(stream);
+        observation.starts(stream);
+        observation.ends(stream);
+        observation.complete();
+        own.deliver(stream);
+      }
+    }
+    assertEquals(List.of("1 false", "2 false"), seen);
+  }
 }
