@@ -6,6 +6,7 @@ import java.util.function.BiConsumer;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.Resources;
 
 /** Averages the program's arrays through buffers on the device. */
@@ -49,14 +50,15 @@ final class ArrayAverages implements AutoCloseable {
           && (end == first || count + arrays.get(end).length <= MAX_PACKED)) {
         count += arrays.get(end++).length;
       }
-      averagePacked(arrays.subList(first, end), (int) count, name);
+      averagePacked(arrays.subList(first, end), first, (int) count, name);
       first = end;
     } while (first < arrays.size());
   }
 
-  private void averagePacked(List<float[]> arrays, int count, String name) {
-    DeviceBuffer buffer = floats.padded(count);
+  private void averagePacked(List<float[]> arrays, int number, int count, String name) {
+    AbstractDeviceBuffer buffer = (AbstractDeviceBuffer) floats.padded(count);
     buffer.named(name);
+    buffer.elementsNamed(element -> nameOf(arrays, number, element));
     try {
       if (arrays.size() == 1 || sync.device().kind().equals("host")) {
         copy(buffer, arrays, DeviceBuffer::copyFrom);
@@ -73,7 +75,22 @@ final class ArrayAverages implements AutoCloseable {
       }
     } finally {
       buffer.named(""); // as a single array of this length
+      buffer.elementsNamed(element -> "");
     }
+  }
+
+  /**
+   * @param number that of the first array
+   */
+  private static String nameOf(List<float[]> arrays, int number, long element) {
+    long index = element;
+    for (int i = 0; i < arrays.size(); i++) {
+      if (index < arrays.get(i).length) {
+        return "array " + (number + i) + "[" + index + "]";
+      }
+      index -= arrays.get(i).length;
+    }
+    return "";
   }
 
   private static void copy(

@@ -86,6 +86,9 @@ final class SparseAverages implements AutoCloseable {
     DeviceBuffer padded = sums.padded(union.length * width);
     DeviceBuffer sum = padded.slice(0, (long) union.length * width);
     device.sumRows(source, table, width, sum);
+    ((AbstractDeviceBuffer) padded)
+        .elementsNamed(
+            element -> "row " + union[(int) (element / width)] + "[" + element % width + "]");
     sync.average(padded);
     if (own.buffer() != null) {
       return new SparseRows(own.tableRows(), width, union, sum);

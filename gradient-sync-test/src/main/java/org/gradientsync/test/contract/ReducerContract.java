@@ -29,6 +29,7 @@ import org.gradientsync.SparseRows;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -161,12 +162,21 @@ public abstract class ReducerContract {
               float[] bad = {sync.rank(), Float.NaN};
               assertThrows(NotFiniteException.class, () -> sync.average(bad));
               assertEquals(sync.rank(), bad[0]);
+              List<float[]> several = List.of(new float[5], bad);
+              SparseRows rows = new SparseRows(10, 2, new long[] {7}, bad);
+              assertNotFinite(() -> sync.average(several), "index=6 (array 1[1])");
+              assertNotFinite(() -> sync.average(rows), "index=1 (row 7[1])");
               assertThrows(
                   IllegalStateException.class, () -> sync.grouped(() -> sync.average(bad)));
               assertThrows(NullPointerException.class, () -> sync.average((float[]) null));
               sync.close();
               assertThrows(IllegalStateException.class, () -> sync.average(bad));
             });
+  }
+
+  private static void assertNotFinite(Executable call, String place) {
+    String text = assertThrows(NotFiniteException.class, call).getMessage();
+    assertTrue(text.contains(place), text);
   }
 
   @ParameterizedTest
