@@ -30,6 +30,14 @@ import java.util.Objects;
  * 10 seconds. If a rank does not join a call within the {@linkplain #timeout() time-out}, the
  * others throw a {@link RankLostException} that names it; this breaks the communicator, too.
  *
+ * <p>A message has exactly as many elements as its receiver asks for, and one source that the
+ * receiver names.
+ *
+ * <p>Calls throw, also where their own documentation names less: an {@link IllegalStateException}
+ * if the communicator is closed or broken; an {@link IllegalArgumentException} for a rank or a tag
+ * that there is not, counts or types that do not fit each other, and a read-only target; and a
+ * {@link RankLostException} if the waiting thread is interrupted, which breaks the communicator.
+ *
  * <p>Several threads may use a communicator. Their calls run one after the other, and the program
  * must make sure that the order is the same on all ranks.
  */

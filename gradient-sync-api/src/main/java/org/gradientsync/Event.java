@@ -2,7 +2,9 @@ package org.gradientsync;
 
 /**
  * A marker in a {@link Stream}, as a CUDA event. It completes when all work enqueued before it is
- * done, and can record the time at which that happens.
+ * done, and can record the time at which that happens. Any thread may use an event. On a GPU its
+ * methods throw a {@link DeviceException} for an error of the driver. Do not use it after it is
+ * closed.
  */
 public interface Event extends AutoCloseable {
   /**

@@ -19,16 +19,18 @@ import java.util.function.ObjIntConsumer;
  *
  * <p>All ranks build their buckets with the same options and, unless they use {@link #join}, finish
  * the same number of steps. Only one thread at a time may use them, except for {@link #ready}.
- * Parameters have indexes from 0 on, in the order of the builder's list. A step begins with the
- * first {@link #ready} and ends with {@link #finish}. Calls that belong between steps throw an
- * {@link IllegalStateException} in the middle of one, and {@link #update}, {@link
- * #clipByGlobalNorm}, {@link #isFinite}, {@link #rebuild} and {@link #join} within {@link #noSync},
- * too. So do calls for sharded buckets if not built with {@link Builder#sharded}.
+ * Parameters have indexes from 0 on, in the order of the builder's list; for another index, methods
+ * throw an {@link IndexOutOfBoundsException}. A step begins with the first {@link #ready} and ends
+ * with {@link #finish}. Calls that belong between steps throw an {@link IllegalStateException} in
+ * the middle of one, and {@link #update}, {@link #clipByGlobalNorm}, {@link #isFinite}, {@link
+ * #rebuild} and {@link #join} within {@link #noSync}, too. So do calls for sharded buckets if not
+ * built with {@link Builder#sharded}.
  *
  * <p>If {@link #ready} or {@link #finish} throws because an average failed, every further call
  * throws: close the buckets. The sync remains usable as after {@link GradientSync#average}. With a
  * reducer that does not block the host, {@link #finish} throws a {@link NotFiniteException} after
- * the step is complete, and the buckets remain usable.
+ * the step is complete, and the buckets remain usable. Exceptions of an update or another function
+ * of the program break the buckets, too, and are rethrown.
  */
 public abstract class GradientBuckets implements AutoCloseable {
   /** How {@link #finish} treats gradients that are not ready. */
@@ -231,6 +233,7 @@ public abstract class GradientBuckets implements AutoCloseable {
    *
    * @param max the largest norm, more than 0; infinity to get the norm only
    * @return the norm before scaling; if it is NaN or infinite, gradients are not scaled
+   * @throws IllegalArgumentException if max is not more than 0
    */
   public abstract double clipByGlobalNorm(double max);
 
@@ -369,6 +372,7 @@ public abstract class GradientBuckets implements AutoCloseable {
      * {@return this builder, with the size at which a bucket is full}
      *
      * @param newBytes bytes, 1 or more; 25 MiB if not set
+     * @throws IllegalArgumentException if it is less than 1
      */
     public abstract Builder bucketBytes(long newBytes);
 
@@ -377,6 +381,7 @@ public abstract class GradientBuckets implements AutoCloseable {
      * averaging starts early.
      *
      * @param newBytes bytes, 1 or more; 1 MiB if not set
+     * @throws IllegalArgumentException if it is less than 1
      */
     public abstract Builder firstBucketBytes(long newBytes);
 

@@ -39,6 +39,13 @@ import org.gradientsync.spi.SyncProvider;
  *
  * <p>Several threads may use a sync. Their calls run one after the other, and {@link #close()}
  * waits for a running call.
+ *
+ * <p>Every collective call and message throws, also where its own documentation names fewer: an
+ * {@link IllegalStateException} if the sync is closed; a {@link MismatchedCallException} if other
+ * ranks make another call; a {@link RankLostException} if a rank does not join in time, or if the
+ * waiting thread is interrupted, which breaks the sync; an {@link IllegalArgumentException} for a
+ * buffer of another sync; and with {@link Builder#requireFinite} a {@link NotFiniteException}. A
+ * driver's error is a {@link DeviceException}.
  */
 public abstract class GradientSync implements AutoCloseable {
   /** For the library, which has the only implementation. */
@@ -538,7 +545,7 @@ public abstract class GradientSync implements AutoCloseable {
     return counts;
   }
 
-  /** Waits until every rank has called it. Does not wait for the device. */
+  /** Waits until every rank has called it. Does not wait for the device. Collective. */
   public abstract void barrier();
 
   /**

@@ -1,9 +1,9 @@
 package org.gradientsync;
 
 /**
- * A rank did not join a call: it is too late, it has closed its side, or it has died. This breaks
- * the communicator: later calls throw at once, and the contents of buffers in the running call are
- * undefined.
+ * A rank did not join a call: it is too late, it has closed its side, or it has died; or this
+ * rank's thread was interrupted while it waited. This breaks the sync or the communicator: later
+ * calls throw at once, and the contents of buffers in the running call are undefined.
  */
 public class RankLostException extends GradientSyncException {
   /**

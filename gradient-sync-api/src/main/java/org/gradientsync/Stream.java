@@ -3,7 +3,8 @@ package org.gradientsync;
 /**
  * A queue of work for a device, as a CUDA stream: the device does the work of one stream in order,
  * and that of different streams concurrently. On the host every call is complete when it returns,
- * so streams have nothing to wait for.
+ * so streams have nothing to wait for. Any thread may use a stream. On a GPU its methods throw a
+ * {@link DeviceException} for an error of the driver. Do not use it after it is closed.
  */
 public interface Stream extends AutoCloseable {
   /**

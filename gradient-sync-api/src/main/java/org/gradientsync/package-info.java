@@ -22,6 +22,10 @@
  * NaN, {@link DeviceException} for a driver's error, and {@link UnavailableException} if something
  * does not work here. No failure leaves a rank waiting.
  *
+ * <p>In the words of NCCL and MPI, a sync is a communicator with a device and a default stream; a
+ * reducer is what makes all of its collectives, as NCCL and an MPI are two; a rendezvous is the
+ * comparison of the ranks' calls before data moves. Local ranks are those of a node.
+ *
  * <p>{@link Synchronization} has the times of a reduction. Backends implement {@link
  * org.gradientsync.spi}.
  */
