@@ -26,6 +26,7 @@ public final class CallRecord {
     FIRST_BUCKET(""), // of a step, if all ranks must have as many steps
     LATER_BUCKET(""), // of such a step, and any weights that are gathered
     UNEVEN_BUCKET(""), // of a step that ranks may have alone
+    COUNTS(""), // on device buffers, with a count for each block
     COMMUNICATOR("communicator."), // on host memory
     REGISTER("register"), // preparing a call, of any kind
     CREATE("GradientSync.create"),

@@ -7,6 +7,7 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.core.group.ProcessGroup;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CollectiveCall;
@@ -124,7 +125,8 @@ final class UnequalBlocks implements AutoCloseable {
 
   /** Runs the call, or one that is equal to it. */
   void run() {
-    group.run(comparison, NOTHING);
+    Origin origin = group.parts().calls().origin();
+    group.run(origin == Origin.SYNC ? Origin.COUNTS : origin, comparison, NOTHING);
     if (ownSource != null) {
       device.copy(ownSource, ownTarget);
     }

@@ -469,6 +469,19 @@ public abstract class CollectivesContract {
                 }
                 String others = "rank " + (ranks - 1) + ": barrier()";
                 mismatch(odd ? sync::barrier : exchange, "rank 0: allToAll(", others);
+                Arrays.fill(counts, 0);
+                counts[0] = 4; // as many in all as the last rank has
+                DeviceBuffer mine = part.slice(0, odd ? 4 : counts[sync.rank()]);
+                mismatch(
+                    () -> {
+                      if (odd) {
+                        sync.allGather(mine, all);
+                      } else {
+                        sync.allGather(mine, all.slice(0, 4), counts);
+                      }
+                    },
+                    "rank 0: allGather(FLOAT32[4] \"counts 4, 0",
+                    "rank " + (ranks - 1) + ": allGather(FLOAT32[4]), call=");
                 Arrays.fill(counts, 4);
                 sync.allGather(part.slice(0, 4), all, counts); // the sync still works
               }
