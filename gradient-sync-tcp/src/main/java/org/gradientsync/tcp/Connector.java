@@ -121,6 +121,8 @@ final class Connector implements AutoCloseable {
       try {
         if (begin(peer)) {
           connect();
+        } else {
+          why = "it has begun a connection to this rank, and does not go on";
         }
       } catch (IOException e) {
         why = Descriptors.areExhausted(e) ? Descriptors.text(rank) : String.valueOf(e.getMessage());
@@ -132,7 +134,7 @@ final class Connector implements AutoCloseable {
     }
 
     private void connect() throws IOException {
-      if (!endpoint.isConnected(peer)) { // since begin none is accepted, so that this stays true
+      if (!endpoint.isConnected(peer)) { // one that comes after begin is settled by crossing
         take(peer, outgoing.connect(members[peer].address(), hello(peer), CONNECT_MILLIS));
       }
     }

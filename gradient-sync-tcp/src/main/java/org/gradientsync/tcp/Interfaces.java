@@ -58,10 +58,10 @@ final class Interfaces {
             .min(
                 Comparator.comparing((InetAddress address) -> !address.equals(master))
                     .thenComparing(address -> address.getClass() != master.getClass()))
-            .orElseThrow(() -> none(own, "it has no address", null));
+            .orElseThrow(() -> none(own, "it has no address that other ranks can use", null));
       }
       InetAddress address = InetAddress.getByName(own.network());
-      if (!isHere(address)) {
+      if (!isHere(address) || isOfOneLink(address)) {
         throw none(own, others(), null);
       }
       return address;
