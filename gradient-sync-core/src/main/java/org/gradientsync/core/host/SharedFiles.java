@@ -366,17 +366,25 @@ public final class SharedFiles implements AutoCloseable {
    */
   private void remove(Path path) {
     boolean interrupted = Thread.interrupted(); // as in create
-    if (own.remove(path) && !keep) {
-      try (FileChannel channel =
-          FileChannel.open(path, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
-        channel.truncate(0);
-      } catch (IOException e) {
-        log.debug("shared memory file cannot be emptied: file={}", path, e);
+    try {
+      boolean full = own.remove(path) && !keep;
+      while (full) {
+        full = false;
+        try (FileChannel channel =
+            FileChannel.open(path, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
+          channel.truncate(0);
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+          full = true;
+        } catch (IOException e) {
+          log.debug("shared memory file cannot be emptied: file={}", path, e);
+        }
       }
-    }
-    delete(path);
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+      delete(path);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
