@@ -125,8 +125,7 @@ final class UnequalBlocks implements AutoCloseable {
 
   /** Runs the call, or one that is equal to it. */
   void run() {
-    Origin origin = group.parts().calls().origin();
-    group.run(origin == Origin.SYNC ? Origin.COUNTS : origin, comparison, NOTHING);
+    group.run(Origin.COUNTS, comparison, NOTHING);
     if (ownSource != null) {
       device.copy(ownSource, ownTarget);
     }
