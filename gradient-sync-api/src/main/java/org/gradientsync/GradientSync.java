@@ -708,7 +708,8 @@ public abstract class GradientSync implements AutoCloseable {
    * timed out. A second call does nothing.
    *
    * @throws GradientSyncException after everything is released, if a call has failed on the device
-   *     or in the background and the program has not seen that: no call and no wait has thrown it
+   *     or in the background and the program has not seen that: no call and no wait has thrown it.
+   *     Of a call in the background it is what that call has thrown, of whatever type
    * @throws IllegalStateException if a hook, a listener or the calls of a group close it
    */
   @Override

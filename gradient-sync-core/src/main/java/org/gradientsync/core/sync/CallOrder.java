@@ -145,8 +145,8 @@ final class CallOrder {
     return recorded;
   }
 
-  /** What an average in the background has thrown and no call, or null. */
-  RuntimeException unseenFailure() {
+  /** Throws what an average in the background has thrown and no call; null if there is none. */
+  AutoCloseable unseenFailure() {
     return pending.unseen(rank);
   }
 

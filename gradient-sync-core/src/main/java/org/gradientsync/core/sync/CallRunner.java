@@ -184,6 +184,9 @@ final class CallRunner implements AutoCloseable {
       calls.setOrigin(origin);
       try {
         reducer.run(given);
+      } catch (RuntimeException | Error e) {
+        group.matcher().found(-1); // as in run
+        throw e;
       } finally {
         calls.setOrigin(Origin.SYNC);
       }

@@ -170,13 +170,12 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   @Override
   public void close() {
     requireProgram();
-    RuntimeException unseen = order.isClosed() ? null : order.unseenFailure();
-    order.closeThread();
-    closeParts(); // with no lock held, because it waits for the parts' running calls
-    closeExcept(null);
-    if (unseen != null) {
-      throw unseen;
-    }
+    AutoCloseable unseen = order.isClosed() ? null : order.unseenFailure();
+    Resources.closeAll(
+        order::closeThread,
+        this::closeParts, // with no lock held, because it waits for the parts' running calls
+        () -> closeExcept(null),
+        unseen);
   }
 
   /** Throws if a callback of this sync, or of a part that it closes, makes this call. */

@@ -17,7 +17,7 @@ final class PendingAverages {
 
   private final ArrayDeque<Pending> pending = new ArrayDeque<>(); // guarded by itself
   private long known; // the last that was waited for: it and those before are over
-  private volatile boolean seen; // a call has thrown what has failed
+  private volatile boolean seen; // a call has thrown what ends all averages
 
   private record Pending(PendingAverages owner, CommunicationThread.Lane lane, long ticket)
       implements PendingAverage {
@@ -26,9 +26,6 @@ final class PendingAverages {
       owner.remove(this);
       try {
         lane.await(ticket);
-      } catch (RuntimeException | Error e) {
-        owner.seen = true;
-        throw e;
       } finally {
         owner.awaited(this);
       }
@@ -69,17 +66,18 @@ final class PendingAverages {
     }
   }
 
-  /** A call has thrown that a background call has failed. */
+  /** A call has thrown what has ended all averages. */
   void seen() {
     seen = true;
   }
 
   /**
    * Looks, before the sync is closed, for averages that nobody has waited for. Logs if some are not
-   * made, and returns what one has thrown that no call has, or null. That a rank is lost is no news
-   * then.
+   * made. That a rank is lost is no news then.
+   *
+   * @return throws what one has thrown that no call has; null if there is none
    */
-  RuntimeException unseen(int rank) {
+  AutoCloseable unseen(int rank) {
     synchronized (pending) {
       long open = pending.stream().filter(average -> !average.lane.isOver(average.ticket)).count();
       if (open > 0) {
@@ -89,13 +87,13 @@ final class PendingAverages {
             open,
             rank);
       }
-      return pending.stream()
-          .map(average -> average.lane.failure())
-          .filter(failure -> failure instanceof RuntimeException && !seen)
-          .map(RuntimeException.class::cast)
-          .filter(failure -> !(failure instanceof RankLostException))
-          .findFirst()
-          .orElse(null);
+      for (Pending average : pending) {
+        Throwable failure = average.lane.failure();
+        if (failure != null && !(failure instanceof RankLostException) && !seen) {
+          return () -> average.lane.await(average.ticket);
+        }
+      }
+      return null;
     }
   }
 

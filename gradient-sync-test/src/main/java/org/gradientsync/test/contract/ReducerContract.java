@@ -452,9 +452,12 @@ public abstract class ReducerContract {
                 assertMismatch(mismatch::await, "rank 0: allReduce(FLOAT32[4]");
                 sync.average(good);
                 GradientSync whole = sync.split(0, sync.rank());
-                whole.averageAsync(bad); // nobody waits for it, and no call follows
-                whole.averageAsync(good).await();
+                GradientSync inner = whole.split(0, sync.rank());
+                assertThrows(NotFiniteException.class, () -> inner.averageAsync(bad).await());
+                inner.averageAsync(bad); // nobody waits for it, and no call follows
+                inner.averageAsync(good).await();
                 assertThrows(NotFiniteException.class, whole::close);
+                assertThrows(IllegalStateException.class, whole::barrier); // it is closed
                 whole.close();
                 sync.average(good);
               }
