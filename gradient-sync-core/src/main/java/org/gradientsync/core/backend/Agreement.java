@@ -26,6 +26,23 @@ public final class Agreement {
   }
 
   /**
+   * As {@link #requireAll(Communicator, String)}, with the failure in the exception of its rank.
+   *
+   * @param communicator the ranks
+   * @param failure what was thrown on this rank, or null
+   */
+  public static void requireAll(Communicator communicator, Throwable failure) {
+    try {
+      requireAll(communicator, failure == null ? "" : reason(failure));
+    } catch (UnavailableException e) {
+      if (failure != null) {
+        e.addSuppressed(failure);
+      }
+      throw e;
+    }
+  }
+
+  /**
    * Throws on all ranks, with the same text, if one of them has failed. Collective.
    *
    * @param communicator the ranks

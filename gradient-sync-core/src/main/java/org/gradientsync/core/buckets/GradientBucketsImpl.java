@@ -59,7 +59,7 @@ final class GradientBucketsImpl extends GradientBuckets {
 
   /** Lays the buckets out, in a call of the program. */
   private void layOut(Origin call, BucketLayout layout) {
-    String reason = "";
+    Throwable failed = null;
     try {
       if (streams == null) {
         boolean single = hooks != null || sync.ownReducer().blocksHost();
@@ -68,9 +68,9 @@ final class GradientBucketsImpl extends GradientBuckets {
       set = new BucketSet(options, layout, compute, streams, number, hooks);
       averages = new StepAverages(sync, set, contributions, compute, options.overlap, lane);
     } catch (RuntimeException | Error e) {
-      reason = Agreement.reason(e);
+      failed = e;
     }
-    String failure = reason;
+    Throwable failure = failed;
     GroupCommunicator ranks = sync.ownCommunicator();
     ranks.compose(call, () -> Agreement.requireAll(ranks, failure));
     set.all.forEach(bucket -> bucket.prepare(sync));
