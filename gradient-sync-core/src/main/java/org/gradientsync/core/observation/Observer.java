@@ -287,8 +287,9 @@ public final class Observer implements AutoCloseable {
   }
 
   /**
-   * Calls the listeners, in the order of the reductions and with no lock held, because they may
-   * close buffers. While one thread does that, it reports for the others, too.
+   * Calls the listeners, in the order of the reductions. Does not hold this observer's lock then: a
+   * listener may close a buffer, for which it waits for a call that counts here. While one thread
+   * reports, others leave their reports to it.
    */
   private void report() {
     while (true) {
