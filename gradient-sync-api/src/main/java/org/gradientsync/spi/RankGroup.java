@@ -226,6 +226,14 @@ public interface RankGroup extends AutoCloseable {
   MismatchedCallException mismatched(String table);
 
   /**
+   * Notes that all ranks throw an exception in the same call, because they have found the same. A
+   * hook of buckets that lets it through then ends the step alone, and not the sync.
+   *
+   * @param failure this rank's
+   */
+  void thrownByAll(RuntimeException failure);
+
+  /**
    * Adds a check that runs ten times a second while a call waits on the host. Any thread may call
    * it.
    *

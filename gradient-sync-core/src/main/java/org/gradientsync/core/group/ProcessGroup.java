@@ -1,5 +1,6 @@
 package org.gradientsync.core.group;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -59,6 +60,8 @@ public final class ProcessGroup implements MatchingGroup {
   private final CallMatcher matcher;
   private final MessageMatcher messageMatcher;
   private final Survivors survivors;
+  private final Throwable[] ofAll = new Throwable[16]; // the last that all ranks have thrown
+  private int ofAllCount;
 
   private ProcessGroup(GroupTransport messages, Job job, Timeouts timeouts, Survivors ofEarlier) {
     this.job = job;
@@ -301,6 +304,16 @@ public final class ProcessGroup implements MatchingGroup {
   @Override
   public MismatchedCallException mismatched(String table) {
     return state.mismatched(table);
+  }
+
+  @Override
+  public synchronized void thrownByAll(RuntimeException failure) {
+    ofAll[ofAllCount++ % ofAll.length] = failure;
+  }
+
+  /** Whether this is one of the last exceptions of {@link #thrownByAll}. */
+  public synchronized boolean haveAllThrown(Throwable failure) {
+    return Arrays.stream(ofAll).anyMatch(one -> one == failure);
   }
 
   @Override

@@ -17,7 +17,6 @@ public final class CallMatcher {
   private final GroupParts group;
   private final Message complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
-  private Throwable verdict; // the last one
 
   public CallMatcher(MatchingGroup matching) {
     this.matching = matching;
@@ -98,13 +97,8 @@ public final class CallMatcher {
   }
 
   private RuntimeException verdict(RuntimeException e) {
-    verdict = e;
+    matching.thrownByAll(e);
     return e;
-  }
-
-  /** Whether a rendezvous has thrown this, so that all ranks have the same. */
-  public boolean isVerdict(Throwable e) {
-    return e == verdict;
   }
 
   private void awaitAll(Rendezvous rendezvous, long sequence) {

@@ -260,6 +260,27 @@ public abstract class HookContract {
 
   @ParameterizedTest
   @MethodSource("severalAndOverlap")
+  void whatAllRanksThrowInAHookLeavesTheSync(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          BucketHook hook =
+              bucket -> {
+                DeviceBuffer all = bucket.gradients();
+                bucket.sync().average(all.slice(0, all.count() - sync.rank()));
+              };
+          try (GradientBuckets buckets = small(sync).overlap(overlap).hook(hook).build()) {
+            assertThrows(MismatchedCallException.class, () -> step(sync, buckets, 0));
+          }
+          sync.barrier();
+          try (GradientBuckets buckets = small(sync).overlap(overlap).hook(EXACT).build()) {
+            step(sync, buckets, 1);
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalAndOverlap")
   void aHookMayAverageInTheBackground(int ranks, boolean overlap) {
     run(
         ranks,

@@ -165,9 +165,9 @@ public final class GroupCommunicator implements Communicator {
     return group.timeouts().timeoutNanos();
   }
 
-  /** Whether all ranks have thrown the same in one call. */
+  /** Whether all ranks have thrown this in the same call. */
   public boolean haveAllThrown(Throwable e) {
-    return group.matcher().isVerdict(e);
+    return group.haveAllThrown(e);
   }
 
   /** Changes when this rank begins a call in any group of the job. */

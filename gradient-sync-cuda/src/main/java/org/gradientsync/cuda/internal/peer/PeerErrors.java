@@ -59,6 +59,7 @@ final class PeerErrors {
       if (report.failure() == PeerReport.MISMATCH) {
         MismatchedCallException e = new MismatchedCallException(failure.table());
         group.broken("the ranks' calls did not match on the GPU", e);
+        group.thrownByAll(e);
         throw e; // this call throws the table, later ones that the group is broken
       }
       if (report.failure() == PeerReport.TIMED_OUT) {

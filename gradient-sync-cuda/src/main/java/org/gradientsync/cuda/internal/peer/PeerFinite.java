@@ -130,7 +130,10 @@ final class PeerFinite implements AutoCloseable {
     limit = Math.max(limit, progress.done());
     text = text.isEmpty() ? describe(limit, names) : text;
     thrown = limit;
-    return new NotFiniteException("gradients are not finite, rank=" + group.rank() + ":" + text);
+    NotFiniteException failure =
+        new NotFiniteException("gradients are not finite, rank=" + group.rank() + ":" + text);
+    group.thrownByAll(failure);
+    return failure;
   }
 
   /** Describes each rank's first finding that has not been thrown, up to a call. */
