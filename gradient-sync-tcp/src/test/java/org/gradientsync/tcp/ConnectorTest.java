@@ -214,7 +214,7 @@ class ConnectorTest {
       while (!job.endpoint().isConnected(1)) {
         Thread.sleep(1);
       }
-      assertTrue(!job.endpoint().peer(1).isLost());
+      assertTrue(channel.isConnected() && !job.endpoint().peer(1).isLost());
     } finally {
       job.close();
     }
