@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -68,13 +70,24 @@ final class Programs {
     Class.forName(Descriptors.class.getName());
     Class.forName(UnavailableException.class.getName());
     List<InputStream> open = new ArrayList<>();
-    try {
-      while (true) {
-        open.add(new FileInputStream("/dev/null"));
-      }
-    } catch (IOException e) {
-      unavailable();
-    }
+    AtomicBoolean over = new AtomicBoolean();
+    CountDownLatch full = new CountDownLatch(1);
+    Thread filler = // goes on, because threads of the job before may still close some
+        new Thread(
+            () -> {
+              while (!over.get()) {
+                try {
+                  open.add(new FileInputStream("/dev/null"));
+                } catch (IOException e) {
+                  full.countDown();
+                }
+              }
+            });
+    filler.start();
+    full.await();
+    unavailable();
+    over.set(true);
+    filler.join();
     for (InputStream each : open) {
       each.close();
     }
