@@ -77,6 +77,23 @@ class TwoNodesIT {
     return run(1, 3, List.of(), List.of(options), Programs.class.getName(), manner);
   }
 
+  /**
+   * The command of a rank with a network of its own: the interface lan, with the address 10.9.9.1.
+   *
+   * @param setUp a shell command that changes it before
+   */
+  private static List<String> inNetwork(String setUp, List<String> options, String manner) {
+    String network =
+        "ip link set lo up && ip link add lan type veth peer name far && ip link set far up"
+            + " && ip addr add 10.9.9.1/24 dev lan && ip link set lan up && "
+            + setUp
+            + " && exec \"$@\"";
+    List<String> command =
+        new ArrayList<>(List.of("unshare", "--map-root-user", "--net", "sh", "-c", network, "sh"));
+    command.addAll(Ranks.command(options, Programs.class, manner));
+    return command;
+  }
+
   private static void requireMatch(Ranks.Result node, String expression) {
     assertTrue(
         Pattern.compile(expression).matcher(node.output()).find(),
@@ -120,15 +137,9 @@ class TwoNodesIT {
     Ranks ranks = Ranks.prepare();
     Map<String, String> variables = ranks.variables(1, 2);
     variables.put("MASTER_ADDR", "10.9.9.2");
-    String dropping =
-        "ip link set lo up && ip link add lan type veth peer name far && ip link set far up"
-            + " && ip addr add 10.9.9.1/24 dev lan && ip link set lan up"
-            + " && ip neigh replace 10.9.9.2 lladdr 02:00:00:00:00:99 dev lan nud permanent"
-            + " && exec \"$@\"";
-    List<String> command =
-        new ArrayList<>(List.of("unshare", "--map-root-user", "--net", "sh", "-c", dropping, "sh"));
+    String dropping = "ip neigh replace 10.9.9.2 lladdr 02:00:00:00:00:99 dev lan nud permanent";
     List<String> options = List.of("-Dgradientsync.timeout=4");
-    command.addAll(Ranks.command(options, Programs.class, "average-much"));
+    List<String> command = inNetwork(dropping, options, "average-much");
     ranks.start(variables, command);
     Ranks.Result rank = ranks.await().get(0);
     assertEquals(RankLostException.EXIT_CODE, rank.exitCode(), rank.output());
@@ -143,13 +154,8 @@ class TwoNodesIT {
     Ranks ranks = Ranks.prepare();
     Map<String, String> variables = ranks.variables(0, 2);
     variables.put("GRADIENTSYNC_SECRET", "");
-    String network =
-        "ip link set lo up && ip link add lan type veth peer name far && ip link set far up"
-            + " && ip addr add 10.9.9.1/24 dev lan && ip link set lan up && exec \"$@\"";
-    List<String> command =
-        new ArrayList<>(List.of("unshare", "--map-root-user", "--net", "sh", "-c", network, "sh"));
-    command.addAll(
-        Ranks.command(List.of("-Dgradientsync.tcp.interface=lan"), Programs.class, "unavailable"));
+    List<String> options = List.of("-Dgradientsync.tcp.interface=lan");
+    List<String> command = inNetwork("true", options, "unavailable");
     ranks.start(variables, command);
     ranks.await().get(0).expect("caught no secret, and the job's port can be reached");
   }
