@@ -80,6 +80,8 @@ final class ArrayAverages implements AutoCloseable {
   }
 
   /**
+   * Names an element of packed arrays for errors.
+   *
    * @param number that of the first array
    */
   private static String nameOf(List<float[]> arrays, int number, long element) {
