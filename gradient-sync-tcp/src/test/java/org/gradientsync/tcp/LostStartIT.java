@@ -1,6 +1,7 @@
 package org.gradientsync.tcp;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -98,7 +99,7 @@ class LostStartIT {
   }
 
   /** What a rank sends that registers. */
-  private SocketChannel register(int rank, int size) throws Exception {
+  private SocketChannel register(Future<String> first, int rank, int size) throws Exception {
     Handshake.Hello hello =
         new Handshake.Hello(
             true, false, rank, size, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
@@ -112,7 +113,8 @@ class LostStartIT {
             channel, new Member(address, -1, JobStart.version, place()).encode());
         return channel;
       } catch (IOException e) {
-        Thread.sleep(10); // rank 0 does not listen yet
+        assertFalse(first.isDone(), "rank 0 has ended"); // it does not listen yet
+        Thread.sleep(10);
       }
     }
   }
@@ -120,7 +122,7 @@ class LostStartIT {
   @Test
   void aRankThatStopsAfterItHasRegistered() throws Exception {
     Future<String> first = rank(0, 2);
-    try (SocketChannel channel = register(1, 2)) {
+    try (SocketChannel channel = register(first, 1, 2)) {
       assertTrue(channel.isOpen());
       signal("STOP");
       requireMatch(
@@ -131,7 +133,7 @@ class LostStartIT {
   @Test
   void aRankThatIsKilledAfterAllHaveRegistered() throws Exception {
     Future<String> first = rank(0, 2);
-    try (SocketChannel channel = register(1, 2)) {
+    try (SocketChannel channel = register(first, 1, 2)) {
       channel.socket().getInputStream().read(); // of the reply
       signal("KILL");
     }
@@ -142,7 +144,7 @@ class LostStartIT {
   @Test
   void aRankThatIsKilledBeforeTheOthersHaveCome() throws Exception {
     Future<String> first = rank(0, 3);
-    register(1, 3).close();
+    register(first, 1, 3).close();
     signal("KILL");
     Future<String> other = rank(2, 3, 30); // rank 0 gives up first
     String named =
@@ -158,7 +160,7 @@ class LostStartIT {
   /** The system accepts connections for a process that is stopped. */
   @Test
   void rankZeroThatStopsBeforeTheOthersCome() throws Exception {
-    try (ServerSocket silent = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+    try (ServerSocket silent = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
       assertEquals(port, silent.getLocalPort());
       requireMatch(text(rank(1, 2)), notTaken("Read timed out"));
     }

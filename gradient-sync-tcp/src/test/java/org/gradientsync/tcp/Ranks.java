@@ -3,6 +3,8 @@ package org.gradientsync.tcp;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.BindException;
+import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
@@ -12,6 +14,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.gradientsync.test.contract.RankJvm;
 
@@ -30,6 +35,8 @@ final class Ranks {
       return this;
     }
   }
+
+  private static final Queue<DatagramSocket> CHOSEN = new ConcurrentLinkedQueue<>();
 
   private final int port;
   private final List<Process> processes = new ArrayList<>();
@@ -63,9 +70,23 @@ final class Ranks {
     return new Ranks(freePort());
   }
 
+  /**
+   * A port at which nobody listens, for one test. The system gives none of this range to who asks
+   * for any. The UDP port of the same number is taken as long as this JVM runs, which keeps tests
+   * of other JVMs from choosing it, too.
+   */
   static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+    InetAddress here = InetAddress.getLoopbackAddress();
+    for (int attempts = 1; ; attempts++) {
+      int port = ThreadLocalRandom.current().nextInt(16_000, 32_000);
+      try (ServerSocket socket = new ServerSocket(port, 1, here)) {
+        CHOSEN.add(new DatagramSocket(port, here));
+        return socket.getLocalPort();
+      } catch (BindException e) {
+        if (attempts == 100) {
+          throw e;
+        }
+      }
     }
   }
 
