@@ -108,8 +108,8 @@ class DocumentsIT {
     String all =
         lines
             .replaceAll("/path/to/gradient-sync/|(?m)^(?=tools/bin)", repository() + "/")
-            .replace(":29500", ":" + OneMachine.freePort())
-            .replace("MASTER_PORT=29500", "MASTER_PORT=" + OneMachine.freePort())
+            .replace(":29500", ":" + RanksAsProcesses.freePort())
+            .replace("MASTER_PORT=29500", "MASTER_PORT=" + RanksAsProcesses.freePort())
             .replace("node0", "127.0.0.1")
             .replace("node1", "127.0.0.2")
             .replace("--class-path ...", "--class-path 'target/classes:target/lib/*'")

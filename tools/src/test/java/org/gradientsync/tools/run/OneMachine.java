@@ -3,7 +3,6 @@ package org.gradientsync.tools.run;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -29,11 +28,5 @@ final class OneMachine {
             + connects);
     assertTrue(ssh.toFile().setExecutable(true));
     return ssh.getParent();
-  }
-
-  static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0)) {
-      return socket.getLocalPort();
-    }
   }
 }

@@ -203,7 +203,7 @@ class RunIT {
   void oneCommandOnEachNode() throws Exception {
     appends = true; // all write to the same files
     List<Process> commands = new ArrayList<>();
-    String master = "127.0.0.1:" + OneMachine.freePort();
+    String master = "127.0.0.1:" + RanksAsProcesses.freePort();
     for (String node : List.of("0", "1")) {
       commands.add(
           start(

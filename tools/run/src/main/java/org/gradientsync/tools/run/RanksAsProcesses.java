@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.ProcessBuilder.Redirect;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -19,6 +20,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.regex.Pattern;
@@ -48,6 +50,7 @@ final class RanksAsProcesses implements RankLaunch {
 
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
+  private static final int MAX_PORTS = 100; // to try
   private static final long REPORT_SECONDS = 10;
 
   static final Redirect NO_INPUT = Redirect.from(new File("/dev/null"));
@@ -143,12 +146,27 @@ final class RanksAsProcesses implements RankLaunch {
     }
   }
 
+  /**
+   * A port at which nobody listens. Rank 0 will a little later, so it is one that the system gives
+   * to nobody who asks for any: those begin at 32,768 on Linux and at 49,152 elsewhere.
+   */
+  static int freePort() throws IOException {
+    for (int attempts = 1; ; attempts++) {
+      int port = ThreadLocalRandom.current().nextInt(16_000, 32_000);
+      try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+        return socket.getLocalPort();
+      } catch (BindException e) {
+        if (attempts == MAX_PORTS) {
+          throw e;
+        }
+      }
+    }
+  }
+
   private int runAll() throws IOException, InterruptedException {
     String master = share.master();
     if (master == null) {
-      try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-        master = "127.0.0.1:" + socket.getLocalPort();
-      }
+      master = "127.0.0.1:" + freePort();
     }
     int colon = master.lastIndexOf(':');
     variables.put("MASTER_ADDR", master.substring(0, colon));
