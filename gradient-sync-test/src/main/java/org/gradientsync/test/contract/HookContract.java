@@ -421,7 +421,7 @@ public abstract class HookContract {
                 }
               };
           GradientSync part = sync.split(0, sync.rank());
-          GradientBuckets buckets = small(part).hook(hook).build();
+          GradientBuckets buckets = small(part).overlap(true).hook(hook).build();
           used.set(buckets);
           buckets.ready(MODEL.size() - 1);
           buckets.ready(MODEL.size() - 2); // a bucket is full
