@@ -86,35 +86,29 @@ public interface BucketHook {
   /** A bucket whose gradients are ready. For the library, which has the only implementation. */
   interface FullBucket {
     /**
-     * The bucket's index, in the order in which buckets are averaged.
-     *
-     * @return from 0 to {@link GradientBuckets#bucketCount} - 1
+     * {@return the bucket's index, in the order in which buckets are averaged, from 0 to {@link
+     * GradientBuckets#bucketCount} - 1}
      */
     int index();
 
     /**
-     * All gradients of the bucket, with zeros between parameters. Leave these zero: norms and
-     * checks for what is not finite see them, too.
-     *
-     * @return a buffer of the communication stream; do not close it
+     * {@return all gradients of the bucket, with zeros between parameters, in a buffer of the
+     * communication stream; do not close it} Leave these zero: norms and checks for what is not
+     * finite see them, too.
      */
     DeviceBuffer gradients();
 
     /**
-     * The parameters of the bucket.
-     *
-     * @return one or more, in the order of their elements in {@link #gradients}; always the same
-     *     list
+     * {@return the parameters of the bucket, one or more, in the order of their elements in {@link
+     * #gradients}; always the same list}
      */
     List<Part> parts();
 
     /**
-     * The sync for the hook's own calls: a part of the buckets' sync with the same ranks. In a
-     * hook, collective calls of the buckets' own sync, and calls that begin or end a step of the
-     * buckets, throw an {@link IllegalStateException}. Do not wait in a hook for another thread
-     * that makes them: it waits for the hook.
-     *
-     * @return a sync that the buckets close
+     * {@return the sync for the hook's own calls, a part of the buckets' sync with the same ranks,
+     * which the buckets close} In a hook, collective calls of the buckets' own sync, and calls that
+     * begin or end a step of the buckets, throw an {@link IllegalStateException}. Do not wait in a
+     * hook for another thread that makes them: it waits for the hook.
      */
     GradientSync sync();
 

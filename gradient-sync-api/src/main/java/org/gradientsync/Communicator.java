@@ -45,46 +45,25 @@ public interface Communicator extends AutoCloseable {
   /** The largest tag that {@link #send} and {@link #receive} take. */
   int MAX_TAG = 2047;
 
-  /**
-   * This rank's number.
-   *
-   * @return from 0 to size - 1
-   */
+  /** {@return this rank's number, from 0 to size - 1} */
   int rank();
 
-  /**
-   * The number of ranks.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks, 1 or more} */
   int size();
 
   /**
-   * This rank's number among the ranks of its node, which are numbered in rank order.
-   *
-   * @return from 0 to localSize - 1
+   * {@return this rank's number among the ranks of its node, which are numbered in rank order, from
+   * 0 to localSize - 1}
    */
   int localRank();
 
-  /**
-   * The number of ranks on this rank's node.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks on this rank's node, 1 or more} */
   int localSize();
 
-  /**
-   * The number of nodes that the ranks of this communicator run on.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of nodes that the ranks of this communicator run on, 1 or more} */
   int nodeCount();
 
-  /**
-   * How long a call waits for another rank.
-   *
-   * @return more than zero
-   */
+  /** {@return how long a call waits for another rank, more than zero} */
   Duration timeout();
 
   /**
@@ -401,10 +380,8 @@ public interface Communicator extends AutoCloseable {
   Communicator split(int color, int key);
 
   /**
-   * Creates another communicator of the same ranks. Its calls are independent of this one's.
-   * Collective.
-   *
-   * @return the new communicator, which the caller closes
+   * {@return a new communicator of the same ranks, which the caller closes} Its calls are
+   * independent of this one's. Collective.
    */
   default Communicator duplicate() {
     return split(0, rank());

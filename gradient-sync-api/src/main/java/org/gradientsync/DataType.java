@@ -25,29 +25,22 @@ public enum DataType {
     this.floatingPoint = floatingPoint;
   }
 
-  /**
-   * The size of one element.
-   *
-   * @return 2, 4 or 8 bytes
-   */
+  /** {@return the size of one element, 2, 4 or 8 bytes} */
   public int sizeInBytes() {
     return sizeInBytes;
   }
 
   /**
-   * The type in which a reduction of elements of this type accumulates, before it is rounded once.
-   *
-   * @return FLOAT32 for the 16-bit types, otherwise this type
+   * {@return the type in which a reduction of elements of this type accumulates, before it is
+   * rounded once; FLOAT32 for the 16-bit types, otherwise this type}
    */
   public DataType accumulator() {
     return this == FLOAT16 || this == BFLOAT16 ? FLOAT32 : this;
   }
 
   /**
-   * Whether elements are floating-point numbers. The other types are integers, which cannot be
-   * averaged.
-   *
-   * @return true for the four floating-point types, false for integers
+   * {@return whether elements are floating-point numbers} The other types are integers, which
+   * cannot be averaged.
    */
   public boolean isFloatingPoint() {
     return floatingPoint;

@@ -2,17 +2,12 @@ package org.gradientsync;
 
 /** The memory and processor that hold and reduce a rank's gradients: one GPU, or the host. */
 public interface Device {
-  /**
-   * The device's name for logs.
-   *
-   * @return for example {@code host memory}
-   */
+  /** {@return the device's name for logs, for example {@code host memory}} */
   String name();
 
   /**
-   * The kind of memory, as {@link GradientSync.Builder#device(String)} takes it.
-   *
-   * @return {@code host} or {@code cuda}
+   * {@return the kind of memory, as {@link GradientSync.Builder#device(String)} takes it: {@code
+   * host} or {@code cuda}}
    */
   String kind();
 

@@ -21,34 +21,18 @@ import java.util.Objects;
  * <p>A buffer is not thread-safe.
  */
 public interface DeviceBuffer extends AutoCloseable {
-  /**
-   * The element type.
-   *
-   * @return the type that the buffer was allocated with
-   */
+  /** {@return the element type} */
   DataType type();
 
-  /**
-   * The number of elements.
-   *
-   * @return 0 or more; may exceed 2^31
-   */
+  /** {@return the number of elements, 0 or more, which may exceed 2^31} */
   long count();
 
-  /**
-   * The size of all elements in bytes.
-   *
-   * @return count times the size of the type
-   */
+  /** {@return the size of all elements in bytes} */
   default long sizeInBytes() {
     return count() * type().sizeInBytes();
   }
 
-  /**
-   * The device that holds this buffer.
-   *
-   * @return the device that created the buffer
-   */
+  /** {@return the device that holds this buffer} */
   Device device();
 
   /**
@@ -69,10 +53,8 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * This buffer's name.
-   *
-   * @return the name given to {@link #named}; for a view without its own name, the name of the
-   *     buffer that it is a view of; empty if neither has a name
+   * {@return this buffer's name: that given to {@link #named}; for a view without its own name, the
+   * name of the buffer that it is a view of; empty if neither has a name}
    */
   default String name() {
     return "";
@@ -326,9 +308,8 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * Whether this buffer, the buffer it is a view of, or its device has been closed.
-   *
-   * @return true if it can no longer be used
+   * {@return whether this buffer, the buffer it is a view of, or its device has been closed, so
+   * that it can no longer be used}
    */
   boolean isClosed();
 

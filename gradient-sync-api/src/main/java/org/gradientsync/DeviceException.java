@@ -22,9 +22,8 @@ public class DeviceException extends GradientSyncException {
   }
 
   /**
-   * The error code of the driver or library.
-   *
-   * @return not 0; for the CUDA driver a CUresult, for cuBLAS, NVRTC and NCCL a code of theirs
+   * {@return the error code of the driver or library, not 0; for the CUDA driver a CUresult, for
+   * cuBLAS, NVRTC and NCCL a code of theirs}
    */
   public int code() {
     return code;

@@ -16,9 +16,8 @@ public interface Event extends AutoCloseable {
   void record(Stream stream);
 
   /**
-   * Whether the work before this event is done. Does not block.
-   *
-   * @return true if it is, or if the event was never recorded
+   * {@return whether the work before this event is done, or the event was never recorded} Does not
+   * block.
    */
   boolean isDone();
 

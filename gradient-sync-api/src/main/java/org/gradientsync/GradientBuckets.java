@@ -256,12 +256,11 @@ public abstract class GradientBuckets implements AutoCloseable {
   }
 
   /**
-   * Turns averaging off for gradient accumulation: until the returned object is closed, {@link
-   * #ready} starts no averages and {@link #finish} does nothing. The backward passes of these steps
-   * and of the next one add to the gradients, and that one averages the sums. A gradient that was
-   * ready in any of these steps does not count as missing. {@link #discard} throws the sums away.
-   *
-   * @return an object to close before the last of the steps
+   * {@return an object that turns averaging off for gradient accumulation: until it is closed,
+   * before the last of the steps, {@link #ready} starts no averages and {@link #finish} does
+   * nothing} The backward passes of these steps and of the next one add to the gradients, and that
+   * one averages the sums. A gradient that was ready in any of these steps does not count as
+   * missing. {@link #discard} throws the sums away.
    */
   public abstract NoSync noSync();
 

@@ -612,76 +612,46 @@ public abstract class GradientSync implements AutoCloseable {
    */
   public abstract GradientSync survivors();
 
-  /**
-   * This rank's number.
-   *
-   * @return from 0 to size - 1
-   */
+  /** {@return this rank's number, from 0 to size - 1} */
   public abstract int rank();
 
-  /**
-   * The number of ranks.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks, 1 or more} */
   public abstract int size();
 
-  /**
-   * This rank's number among the ranks of its node.
-   *
-   * @return from 0 to localSize - 1
-   */
+  /** {@return this rank's number among the ranks of its node, from 0 to localSize - 1} */
   public abstract int localRank();
 
-  /**
-   * The number of ranks on this rank's node.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks on this rank's node, 1 or more} */
   public abstract int localSize();
 
-  /**
-   * This rank's device.
-   *
-   * @return the device on which {@link #allocate} allocates
-   */
+  /** {@return this rank's device, on which {@link #allocate} allocates} */
   public abstract Device device();
 
-  /**
-   * The name of the selected reducer.
-   *
-   * @return for example {@code local}
-   */
+  /** {@return the name of the selected reducer, for example {@code local}} */
   public abstract String reducer();
 
   /**
-   * The reducers that were not selected, and why.
-   *
-   * @return a map from the reducer's name to the reason, the fastest reducer first; the same on all
-   *     ranks
+   * {@return the reducers that were not selected, and why: from a reducer's name to the reason, the
+   * fastest first; the same on all ranks}
    */
   public abstract Map<String, String> alternatives();
 
   /**
-   * The type in which FLOAT32 sums and averages travel; see {@link Builder#wire}.
-   *
-   * @return FLOAT16 or BFLOAT16, or empty if they travel as FLOAT32
+   * {@return the type in which FLOAT32 sums and averages travel, FLOAT16 or BFLOAT16; empty if they
+   * travel as FLOAT32} See {@link Builder#wire}.
    */
   public abstract Optional<DataType> wire();
 
   /**
-   * The name of the launcher that started the ranks.
-   *
-   * @return {@code local} for threads of one JVM and for a single process, {@code mpi} under
-   *     mpirun, {@code tcp} over TCP
+   * {@return the name of the launcher that started the ranks: {@code local} for threads of one JVM
+   * and for a single process, {@code mpi} under mpirun, {@code tcp} over TCP}
    */
   public abstract String launcher();
 
   /**
-   * The communicator of this sync's ranks, for small exchanges of host memory. Its calls and this
-   * sync's calls form one order, which must be the same on all ranks.
-   *
-   * @return a communicator, which this sync closes
+   * {@return the communicator of this sync's ranks, for small exchanges of host memory, which this
+   * sync closes} Its calls and this sync's calls form one order, which must be the same on all
+   * ranks.
    */
   public abstract Communicator communicator();
 

@@ -64,11 +64,7 @@ public final class LossScaler {
    */
   public record State(double scale, int good) {}
 
-  /**
-   * This scaler's state, the same on all ranks.
-   *
-   * @return a copy
-   */
+  /** {@return a copy of this scaler's state, the same on all ranks} */
   public State state() {
     return new State(scale, good);
   }
@@ -91,9 +87,8 @@ public final class LossScaler {
   }
 
   /**
-   * The factor for the loss of the next step.
-   *
-   * @return within the range of normal floats, unless the constructor was given another scale
+   * {@return the factor for the loss of the next step, within the range of normal floats, unless
+   * the constructor was given another scale}
    */
   public double scale() {
     return scale;

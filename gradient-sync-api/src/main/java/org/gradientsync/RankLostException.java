@@ -51,10 +51,9 @@ public class RankLostException extends GradientSyncException {
   }
 
   /**
-   * Returns the code with which this process should end. A rank under {@code mpirun} does if nobody
+   * {@return the code with which this process should end: {@link #EXIT_CODE}, or 1 if a rank's
+   * program has ended it, or its call failed by itself} A rank under {@code mpirun} does if nobody
    * catches the exception.
-   *
-   * @return {@link #EXIT_CODE}, or 1 if a rank's program has ended it, or its call failed by itself
    */
   public int exitCode() {
     return left ? FAILURE : EXIT_CODE;

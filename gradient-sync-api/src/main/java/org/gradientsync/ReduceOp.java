@@ -26,10 +26,8 @@ public enum ReduceOp {
   PROD;
 
   /**
-   * Whether this operation adds. Only such operations may use a {@linkplain
-   * GradientSync.Builder#wire wire type}.
-   *
-   * @return true for {@link #SUM} and {@link #AVERAGE}
+   * {@return whether this operation adds, as {@link #SUM} and {@link #AVERAGE} do} Only such
+   * operations may use a {@linkplain GradientSync.Builder#wire wire type}.
    */
   public boolean adds() {
     return this == SUM || this == AVERAGE;

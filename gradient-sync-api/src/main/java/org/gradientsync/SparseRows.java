@@ -82,47 +82,35 @@ public final class SparseRows {
     }
   }
 
-  /**
-   * The number of rows of the whole table.
-   *
-   * @return 0 or more
-   */
+  /** {@return the number of rows of the whole table, 0 or more} */
   public long tableRows() {
     return tableRows;
   }
 
-  /**
-   * The number of elements of a row.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of elements of a row, 1 or more} */
   public int width() {
     return width;
   }
 
   /**
-   * The number of each row in the table.
-   *
-   * @return not a copy; in ascending order, and each row once, if this is an average
+   * {@return the number of each row in the table, not a copy; in ascending order, and each row
+   * once, if this is an average}
    */
   public long[] indices() {
     return indices;
   }
 
   /**
-   * The elements, one row after the other.
-   *
-   * @return not a copy; {@code indices().length * width()} elements; null if they are in a {@link
-   *     #buffer}
+   * {@return the elements, one row after the other, not a copy; {@code indices().length * width()}
+   * elements; null if they are in a {@link #buffer}}
    */
   public float[] elements() {
     return elements;
   }
 
   /**
-   * The elements on the device, one row after the other.
-   *
-   * @return {@code indices().length * width()} elements; null if they are in an array
+   * {@return the elements on the device, one row after the other, {@code indices().length *
+   * width()} elements; null if they are in an array}
    */
   public DeviceBuffer buffer() {
     return buffer;

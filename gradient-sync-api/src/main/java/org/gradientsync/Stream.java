@@ -18,10 +18,8 @@ public interface Stream extends AutoCloseable {
   void await();
 
   /**
-   * Whether this stream is being captured into a graph. Captured work does not run, so its events
-   * have no times.
-   *
-   * @return true while a graph is captured; always false on devices without graphs
+   * {@return whether this stream is being captured into a graph; false on devices without graphs}
+   * Captured work does not run, so its events have no times.
    */
   default boolean isCapturing() {
     return false;

@@ -139,18 +139,16 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * The number of elements that are not padding.
-   *
-   * @return {@link #count}, unless {@link #use} was called
+   * {@return the number of elements that are not padding, {@link #count}, unless {@link #use} was
+   * called}
    */
   public final long usedCount() {
     return used < 0 ? count : used;
   }
 
   /**
-   * Whether the ranks may use different numbers of elements, which they compare in each call.
-   *
-   * @return true once {@link #use} was called
+   * {@return whether the ranks may use different numbers of elements, which they compare in each
+   * call, as they may once {@link #use} was called}
    */
   public final boolean isPadded() {
     return used >= 0;
@@ -176,28 +174,25 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * The name as errors of all ranks show it. Allocates nothing.
-   *
-   * @return {@link #NAME_BYTES} bytes of UTF-8, padded with zeros, which the caller must not
-   *     change; a longer name is shortened to its beginning, its end and a part of its hash
+   * {@return the name as errors of all ranks show it, {@link #NAME_BYTES} bytes of UTF-8, padded
+   * with zeros, which the caller must not change; a longer name is shortened to its beginning, its
+   * end and a part of its hash} Allocates nothing.
    */
   public final byte[] nameBytes() {
     return inheritedName().shown();
   }
 
   /**
-   * A hash of the whole name, which the ranks compare. Allocates nothing.
-   *
-   * @return 64 bits; 0 if there is no name
+   * {@return a hash of the whole name, which the ranks compare, 64 bits; 0 if there is no name}
+   * Allocates nothing.
    */
   public final long nameHash() {
     return inheritedName().hash();
   }
 
   /**
-   * The offset of this buffer in the buffer whose name it shows. Allocates nothing.
-   *
-   * @return the index of the first element; 0 for a buffer with its own name, or without a name
+   * {@return the offset of this buffer in the buffer whose name it shows, as the index of the first
+   * element; 0 for a buffer with its own name, or without a name} Allocates nothing.
    */
   public final long offsetInNamed() {
     long first = 0;
@@ -256,9 +251,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Describes this buffer for errors.
-   *
-   * @return for example {@code FLOAT32[1000] "w1" at offset 2000}
+   * {@return a description of this buffer for errors, for example {@code FLOAT32[1000] "w1" at
+   * offset 2000}}
    */
   public final String describe() {
     String given = inheritedName().shownText();

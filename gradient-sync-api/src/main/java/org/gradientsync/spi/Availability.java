@@ -21,11 +21,7 @@ public record Availability(boolean usable, String reason) {
     Objects.requireNonNull(reason, "reason");
   }
 
-  /**
-   * The result for something that can be used.
-   *
-   * @return usable
-   */
+  /** {@return the result for something that can be used} */
   public static Availability yes() {
     return YES;
   }

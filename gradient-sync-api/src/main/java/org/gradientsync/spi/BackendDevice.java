@@ -94,10 +94,9 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * The size of the largest buffer that grouped calls copy into a common one, because a call of its
-   * own would cost more than the copies. All ranks' devices return the same.
-   *
-   * @return bytes; 64 KiB unless a device knows better
+   * {@return the size of the largest buffer that grouped calls copy into a common one, because a
+   * call of its own would cost more than the copies, in bytes; 64 KiB unless a device knows better}
+   * All ranks' devices return the same.
    */
   default long packsUpTo() {
     return 64 << 10;
@@ -111,9 +110,8 @@ public interface BackendDevice extends Device, AutoCloseable {
   void await(DeviceBuffer buffer);
 
   /**
-   * The device's own stream, to which a buffer belongs unless it was given another.
-   *
-   * @return a stream that the caller must not close
+   * {@return the device's own stream, to which a buffer belongs unless it was given another; the
+   * caller must not close it}
    */
   Stream stream();
 
@@ -360,10 +358,8 @@ public interface BackendDevice extends Device, AutoCloseable {
   String products(DeviceBuffer buffer);
 
   /**
-   * Describes this device for reports. Called by any thread, possibly while the device hangs, so it
-   * must not block.
-   *
-   * @return lines of text
+   * {@return a description of this device for reports, lines of text} Called by any thread,
+   * possibly while the device hangs, so it must not block.
    */
   default List<String> state() {
     return List.of();
@@ -378,9 +374,8 @@ public interface BackendDevice extends Device, AutoCloseable {
   void intercept(CallInterceptor interceptor);
 
   /**
-   * The interceptor of copies from and to this device's buffers.
-   *
-   * @return the interceptor passed to {@link #intercept}, or null
+   * {@return the interceptor of copies from and to this device's buffers, as passed to {@link
+   * #intercept}, or null}
    */
   CallInterceptor interceptor();
 
@@ -390,11 +385,7 @@ public interface BackendDevice extends Device, AutoCloseable {
    */
   default void makeCurrent() {}
 
-  /**
-   * Whether this device has been closed.
-   *
-   * @return true after {@link #close}
-   */
+  /** {@return whether this device has been closed} */
   boolean isClosed();
 
   /** Releases the device. Its buffers can no longer be used. A second call does nothing. */

@@ -66,38 +66,22 @@ public class CollectiveCall {
       this.text = text;
     }
 
-    /**
-     * The call's name in the API.
-     *
-     * @return for example {@code allReduce}
-     */
+    /** {@return the call's name in the API, for example {@code allReduce}} */
     public String text() {
       return text;
     }
 
-    /**
-     * Whether one rank is special.
-     *
-     * @return true if there is a root
-     */
+    /** {@return whether one rank is special, the root} */
     public boolean hasRoot() {
       return this == BROADCAST || this == REDUCE || this == GATHER || this == SCATTER;
     }
 
-    /**
-     * Whether blocks are reduced.
-     *
-     * @return true if there is an operation
-     */
+    /** {@return whether blocks are reduced, with an operation} */
     public boolean reduces() {
       return this == ALL_REDUCE || this == REDUCE || this == REDUCE_SCATTER;
     }
 
-    /**
-     * Whether only two ranks take part.
-     *
-     * @return true for a send and a receive
-     */
+    /** {@return whether only two ranks take part, as in a send and a receive} */
     public boolean isMessage() {
       return this == SEND || this == RECEIVE;
     }
@@ -210,11 +194,7 @@ public class CollectiveCall {
     return this;
   }
 
-  /**
-   * The same call as an object of its own.
-   *
-   * @return a new call, equal to this one
-   */
+  /** {@return a new call, equal to this one} */
   public CollectiveCall copy() {
     return new CollectiveCall(kind, in, out, op, root)
         .counts(
@@ -266,102 +246,71 @@ public class CollectiveCall {
     return new CollectiveCall(Kind.RECEIVE, null, buffer, null, peer);
   }
 
-  /**
-   * What this call does.
-   *
-   * @return its kind, the same on all ranks but for messages
-   */
+  /** {@return what this call does: its kind, the same on all ranks but for messages} */
   public final Kind kind() {
     return kind;
   }
 
-  /**
-   * This rank's input.
-   *
-   * @return a buffer, or null if this rank has no input
-   */
+  /** {@return this rank's input, or null if it has none} */
   public final DeviceBuffer in() {
     return in;
   }
 
-  /**
-   * This rank's output.
-   *
-   * @return a buffer, or null if this rank has no output
-   */
+  /** {@return this rank's output, or null if it has none} */
   public final DeviceBuffer out() {
     return out;
   }
 
   /**
-   * The buffer to whose stream the call belongs: the output, or the input if there is no output.
-   * The library orders the other one's stream with it.
-   *
-   * @return a buffer, or null for a barrier
+   * {@return the buffer to whose stream the call belongs: the output, or the input if there is no
+   * output; null for a barrier} The library orders the other one's stream with it.
    */
   public final DeviceBuffer buffer() {
     return out != null ? out : in;
   }
 
-  /**
-   * The reduction.
-   *
-   * @return the same on all ranks; null if nothing is reduced
-   */
+  /** {@return the reduction, the same on all ranks; null if nothing is reduced} */
   public final ReduceOp op() {
     return op;
   }
 
   /**
-   * The root.
-   *
-   * @return the same on all ranks; the other rank of a message; {@link RankGroup#NO_RANK} if there
-   *     is none
+   * {@return the root, the same on all ranks; the other rank of a message; {@link
+   * RankGroup#NO_RANK} if there is none}
    */
   public final int root() {
     return root;
   }
 
-  /**
-   * The other rank of a message.
-   *
-   * @return a rank of the group
-   */
+  /** {@return the other rank of a message, a rank of the group} */
   public final int peer() {
     return root;
   }
 
   /**
-   * Whether this rank sends a message.
-   *
-   * @return false for a receive, and for all that is no message
+   * {@return whether this rank sends a message; false for a receive, and for all that is no
+   * message}
    */
   public final boolean sends() {
     return kind == Kind.SEND;
   }
 
-  /**
-   * Whether each block has a count of its own.
-   *
-   * @return false if all blocks have the same count
-   */
+  /** {@return whether each block has a count of its own} */
   public final boolean hasCounts() {
     return inCounts != null || outCounts != null;
   }
 
   /**
-   * The counts of the input's blocks, by rank.
-   *
-   * @return null if all blocks have the same count, or the input is one block
+   * {@return the counts of the input's blocks, by rank; null if all blocks have the same count, or
+   * the input is one block}
    */
   public final long[] inCounts() {
     return inCounts;
   }
 
   /**
-   * The counts of the output's blocks, by rank.
-   *
-   * @return null if all blocks have the same count, or the output is one block
+   * {@return the counts of the output's blocks, by rank; null if all blocks have the same count, or
+   * the output is one block}
    */
   public final long[] outCounts() {
     return outCounts;

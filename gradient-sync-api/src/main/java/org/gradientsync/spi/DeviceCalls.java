@@ -27,9 +27,8 @@ public interface DeviceCalls {
   void enqueuedMessage();
 
   /**
-   * The last call, if it was enqueued and may not be done yet.
-   *
-   * @return the call's number, for {@link #done}; otherwise 0
+   * {@return the number of the last call, for {@link #done}, if it was enqueued and may not be done
+   * yet; otherwise 0}
    */
   long pending();
 
@@ -46,23 +45,20 @@ public interface DeviceCalls {
   void stopCounting();
 
   /**
-   * The number of calls that were enqueued.
-   *
-   * @return 0 or more, or a negative number after {@link #stopCounting}
+   * {@return the number of calls that were enqueued, 0 or more, or a negative number after {@link
+   * #stopCounting}}
    */
   long count();
 
   /**
-   * The number of calls that began with a rendezvous of the hosts.
-   *
-   * @return the number, which includes the library's own calls
+   * {@return the number of calls that began with a rendezvous of the hosts, the library's own calls
+   * included}
    */
   long met();
 
   /**
-   * Describes the current or last call of this rank for errors. Any thread may call it.
-   *
-   * @return for example {@code allReduce(FLOAT32[1000], AVERAGE), call=7}
+   * {@return a description of the current or last call of this rank for errors, for example {@code
+   * allReduce(FLOAT32[1000], AVERAGE), call=7}} Any thread may call it.
    */
   String current();
 }

@@ -4,25 +4,18 @@ import java.util.Set;
 
 /** A kind of device, found with {@link java.util.ServiceLoader}. */
 public interface DeviceProvider {
-  /**
-   * The kind, as {@link org.gradientsync.Device#kind()}.
-   *
-   * @return for example {@code cuda}
-   */
+  /** {@return the kind, as {@link org.gradientsync.Device#kind()}, for example {@code cuda}} */
   String kind();
 
   /**
-   * Devices of a higher priority are preferred.
-   *
-   * @return 0 for the host's memory, more for faster devices
+   * {@return the priority; devices of a higher one are preferred: 0 for the host's memory, more for
+   * faster devices}
    */
   int priority();
 
   /**
-   * The settings that this provider reads in addition to {@link Settings#NAMES}. The library warns
-   * of settings that no provider reads.
-   *
-   * @return names without the prefix {@code gradientsync.}
+   * {@return the settings that this provider reads in addition to {@link Settings#NAMES}, without
+   * the prefix {@code gradientsync.}} The library warns of settings that no provider reads.
    */
   default Set<String> settings() {
     return Set.of();

@@ -65,38 +65,22 @@ public final class HostCall extends CollectiveCall {
     return new HostCall(Kind.RECEIVE, null, data, peer, tag);
   }
 
-  /**
-   * This rank's input.
-   *
-   * @return a Java buffer, or null if this rank has no input
-   */
+  /** {@return this rank's input, or null if it has none} */
   public Buffer hostIn() {
     return hostIn;
   }
 
-  /**
-   * This rank's output.
-   *
-   * @return a Java buffer, or null if this rank has no output
-   */
+  /** {@return this rank's output, or null if it has none} */
   public Buffer hostOut() {
     return hostOut;
   }
 
-  /**
-   * The input, or the output if there is no input.
-   *
-   * @return a Java buffer, or null for a barrier
-   */
+  /** {@return the input, or the output if there is no input; null for a barrier} */
   public Buffer hostBuffer() {
     return hostIn != null ? hostIn : hostOut;
   }
 
-  /**
-   * The tag of a message.
-   *
-   * @return the same on both ranks, or {@link #NO_TAG}
-   */
+  /** {@return the tag of a message, the same on both ranks, or {@link #NO_TAG}} */
   public int tag() {
     return tag;
   }

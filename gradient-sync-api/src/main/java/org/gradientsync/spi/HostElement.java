@@ -96,11 +96,7 @@ public enum HostElement {
     }
   }
 
-  /**
-   * The size of an element.
-   *
-   * @return 1, 2, 4 or 8 bytes
-   */
+  /** {@return the size of an element, 1, 2, 4 or 8 bytes} */
   public int size() {
     return size;
   }

@@ -12,24 +12,20 @@ import java.util.function.IntPredicate;
  */
 public interface JobProcess {
   /**
-   * Whether the library ends the job.
-   *
-   * @return false if the program has started the backend and ends it itself
+   * {@return whether the library ends the job; false if the program has started the backend and
+   * ends it itself}
    */
   boolean isOwner();
 
   /**
-   * Whether the backend has ended in this process, so that nothing may be sent any more.
-   *
-   * @return true after {@link #finish}, or if the program has ended it
+   * {@return whether the backend has ended in this process, so that nothing may be sent any more:
+   * by {@link #finish}, or by the program}
    */
   boolean isFinished();
 
   /**
-   * Announces at the first call that this rank has come to its end, and checks whether all others
-   * have. Does not block.
-   *
-   * @return true once every rank has come to its end
+   * {@return whether every rank has come to its end} The first call announces that this one has.
+   * Does not block.
    */
   boolean haveAllCome();
 
@@ -37,9 +33,7 @@ public interface JobProcess {
   void finish();
 
   /**
-   * The name of what {@link #finish} calls, for errors.
-   *
-   * @return for example {@code MPI_Finalize}
+   * {@return the name of what {@link #finish} calls, for errors, for example {@code MPI_Finalize}}
    */
   String finishName();
 

@@ -7,18 +7,12 @@ import java.util.Set;
  * org.gradientsync.GradientSync#create()} asks each launcher whether it started this process.
  */
 public interface Launcher {
-  /**
-   * A short name.
-   *
-   * @return for example {@code mpi}
-   */
+  /** {@return a short name, for example {@code mpi}} */
   String name();
 
   /**
-   * Whether this launcher started the process. It only checks the environment and loads no native
-   * libraries.
-   *
-   * @return true if {@link #connect} can join the other ranks
+   * {@return whether this launcher started the process, so that {@link #connect} can join the other
+   * ranks} It only checks the environment and loads no native libraries.
    */
   boolean launched();
 
@@ -44,10 +38,9 @@ public interface Launcher {
   }
 
   /**
-   * The settings that this launcher reads in addition to {@link Settings#NAMES}. The library warns
-   * of settings that no launcher and no provider reads.
-   *
-   * @return names without the prefix {@code gradientsync.}
+   * {@return the settings that this launcher reads in addition to {@link Settings#NAMES}, without
+   * the prefix {@code gradientsync.}} The library warns of settings that no launcher and no
+   * provider reads.
    */
   default Set<String> settings() {
     return Set.of();

@@ -23,32 +23,19 @@ public interface RankGroup extends AutoCloseable {
   /** The value that stands for no rank. */
   int NO_RANK = -1;
 
-  /**
-   * This rank's number in the group. Any thread may call it.
-   *
-   * @return from 0 to size - 1
-   */
+  /** {@return this rank's number in the group, from 0 to size - 1} Any thread may call it. */
   int rank();
 
-  /**
-   * The number of ranks in the group. Any thread may call it.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks in the group, 1 or more} Any thread may call it. */
   int size();
 
   /**
-   * The transport to the other ranks. Any thread may call it.
-   *
-   * @return the transport of the whole job, which uses the job's rank numbers
+   * {@return the transport of the whole job, which uses the job's rank numbers} Any thread may call
+   * it.
    */
   Transport transport();
 
-  /**
-   * The group's time-outs. Any thread may call it.
-   *
-   * @return the time-outs that the group was created with
-   */
+  /** {@return the group's time-outs} Any thread may call it. */
   Timeouts timeouts();
 
   /**
@@ -156,10 +143,8 @@ public interface RankGroup extends AutoCloseable {
   void meetToPrepare(CollectiveCall call);
 
   /**
-   * The record of calls that the device runs without a rendezvous of the hosts. Any thread may call
-   * it.
-   *
-   * @return always the same object
+   * {@return the record of calls that the device runs without a rendezvous of the hosts, always the
+   * same object} Any thread may call it.
    */
   DeviceCalls deviceCalls();
 
@@ -182,9 +167,8 @@ public interface RankGroup extends AutoCloseable {
   void requireUsable();
 
   /**
-   * Whether an earlier failure broke the group. Takes the monitor itself. Any thread may call it.
-   *
-   * @return true if every later call throws
+   * {@return whether an earlier failure broke the group, so that every later call throws} Takes the
+   * monitor itself. Any thread may call it.
    */
   boolean isBroken();
 

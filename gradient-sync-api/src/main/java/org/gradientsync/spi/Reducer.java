@@ -11,11 +11,7 @@ import org.gradientsync.ReduceOp;
  * exchange of addresses) and keeps the result. Later calls allocate nothing.
  */
 public interface Reducer extends AutoCloseable {
-  /**
-   * The reducer's name, as {@link ReducerProvider#name()}.
-   *
-   * @return for example {@code local}
-   */
+  /** {@return the reducer's name, as {@link ReducerProvider#name()}, for example {@code local}} */
   String name();
 
   /**
@@ -71,32 +67,27 @@ public interface Reducer extends AutoCloseable {
   }
 
   /**
-   * Whether calls block the host until the other ranks have joined. Reducers that do not block only
-   * enqueue their work.
-   *
-   * @return true if overlap with other work of the host needs a separate thread
+   * {@return whether calls block the host until the other ranks have joined, so that overlap with
+   * other work of the host needs a separate thread} Reducers that do not block only enqueue their
+   * work.
    */
   default boolean blocksHost() {
     return true;
   }
 
   /**
-   * Whether this reducer itself converts FLOAT32 sums and averages to the type of {@link
-   * SyncContext#wire()}. Otherwise, if a wire type is set, the library wraps the reducer in one
+   * {@return whether this reducer itself converts FLOAT32 sums and averages to the type of {@link
+   * SyncContext#wire()}} Otherwise, if a wire type is set, the library wraps the reducer in one
    * that does.
-   *
-   * @return true if the reducer converts
    */
   default boolean compresses() {
     return false;
   }
 
   /**
-   * Whether this reducer itself checks for values that are not finite if {@link
-   * SyncContext#finite()} is set. Otherwise the library calls {@link BackendDevice#firstNotFinite}
+   * {@return whether this reducer itself checks for values that are not finite if {@link
+   * SyncContext#finite()} is set} Otherwise the library calls {@link BackendDevice#firstNotFinite}
    * before each call, and the ranks exchange the result in the rendezvous.
-   *
-   * @return true if the reducer checks
    */
   default boolean checksFinite() {
     return false;
@@ -117,9 +108,8 @@ public interface Reducer extends AutoCloseable {
   }
 
   /**
-   * Describes this reducer for reports. Called by any thread, possibly while a call is running.
-   *
-   * @return lines of text
+   * {@return a description of this reducer for reports, lines of text} Called by any thread,
+   * possibly while a call is running.
    */
   default List<String> state() {
     return List.of();

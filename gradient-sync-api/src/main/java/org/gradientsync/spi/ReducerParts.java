@@ -30,11 +30,7 @@ public interface ReducerParts {
    */
   Reducer inHostMemory(SyncContext context, BackendDevice host);
 
-  /**
-   * Creates a device for host memory.
-   *
-   * @return a device that the caller closes
-   */
+  /** {@return a new device for host memory, which the caller closes} */
   BackendDevice hostDevice();
 
   /**

@@ -4,26 +4,19 @@ import java.util.Set;
 
 /** A kind of {@link Reducer}, found with {@link java.util.ServiceLoader}. */
 public interface ReducerProvider {
-  /**
-   * The reducer's name, by which users select it.
-   *
-   * @return for example {@code host-staged}
-   */
+  /** {@return the reducer's name, by which users select it, for example {@code host-staged}} */
   String name();
 
   /**
-   * The reducer's priority. The library selects the reducer with the highest priority that every
-   * rank can use.
-   *
-   * @return 0 to 1000
+   * {@return the reducer's priority, 0 to 1000} The library selects the reducer with the highest
+   * priority that every rank can use.
    */
   int priority();
 
   /**
-   * The settings that this provider and its reducers read in addition to {@link Settings#NAMES}.
-   * The library warns of settings that no launcher and no provider reads.
-   *
-   * @return names without the prefix {@code gradientsync.}
+   * {@return the settings that this provider and its reducers read in addition to {@link
+   * Settings#NAMES}, without the prefix {@code gradientsync.}} The library warns of settings that
+   * no launcher and no provider reads.
    */
   default Set<String> settings() {
     return Set.of();

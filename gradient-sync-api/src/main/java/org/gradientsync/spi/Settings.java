@@ -90,10 +90,8 @@ public final class Settings {
   }
 
   /**
-   * The kind of device: the setting {@code device}, where {@code gpu} means {@code cuda}, and
-   * {@code cpu} means {@code host}.
-   *
-   * @return a kind in lower case, or empty if nobody set it
+   * {@return the kind of device, the setting {@code device}, where {@code gpu} means {@code cuda},
+   * and {@code cpu} means {@code host}: a kind in lower case, or empty if nobody set it}
    */
   public Optional<String> device() {
     return get("device")
@@ -102,9 +100,8 @@ public final class Settings {
   }
 
   /**
-   * Which settings somebody has set, whether anybody reads them or not.
-   *
-   * @return names without the prefix, sorted
+   * {@return which settings somebody has set, whether anybody reads them or not, without the
+   * prefix, sorted}
    */
   public Set<String> names() {
     Set<String> names = new TreeSet<>(chosen.keySet());

@@ -42,10 +42,9 @@ public record SyncContext(
   }
 
   /**
-   * The type in which FLOAT32 sums and averages travel; see {@link
-   * org.gradientsync.GradientSync.Builder#wire}.
-   *
-   * @return FLOAT16 or BFLOAT16, or empty if they travel as FLOAT32; the same on all ranks
+   * {@return the type in which FLOAT32 sums and averages travel; see {@link
+   * org.gradientsync.GradientSync.Builder#wire}: FLOAT16 or BFLOAT16, or empty if they travel as
+   * FLOAT32; the same on all ranks}
    */
   public Optional<DataType> wire() {
     return settings.wire();
@@ -61,10 +60,8 @@ public record SyncContext(
   }
 
   /**
-   * Whether reductions check that gradients are finite; see {@link
-   * org.gradientsync.GradientSync.Builder#requireFinite}.
-   *
-   * @return true to check; the same on all ranks
+   * {@return whether reductions check that gradients are finite; see {@link
+   * org.gradientsync.GradientSync.Builder#requireFinite}: true to check; the same on all ranks}
    */
   public boolean finite() {
     return settings.finite();

@@ -8,9 +8,8 @@ import org.gradientsync.GradientSync;
  */
 public interface SyncProvider {
   /**
-   * Creates a builder for {@link GradientSync#builder}. Any thread may call it.
-   *
-   * @return a new builder with default settings
+   * {@return a new builder with default settings, for {@link GradientSync#builder}} Any thread may
+   * call it.
    */
   GradientSync.Builder builder();
 }

@@ -30,20 +30,12 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
     Objects.requireNonNull(reports, "reports");
   }
 
-  /**
-   * The time-out in nanoseconds.
-   *
-   * @return nanoseconds, ten years at most
-   */
+  /** {@return the time-out in nanoseconds, ten years at most} */
   public long timeoutNanos() {
     return nanos(timeout);
   }
 
-  /**
-   * The time after which a call logs that it waits, in nanoseconds.
-   *
-   * @return nanoseconds, ten years at most
-   */
+  /** {@return the time after which a call logs that it waits, in nanoseconds, ten years at most} */
   public long lateNanos() {
     return nanos(late);
   }

@@ -21,24 +21,15 @@ public interface Transport extends AutoCloseable {
   int ANY_RANK = -1;
 
   /**
-   * The launcher's name, as in {@link Launcher#name()}.
-   *
-   * @return for example {@code local} or {@code mpi}
+   * {@return the launcher's name, as in {@link Launcher#name()}, for example {@code local} or
+   * {@code mpi}}
    */
   String name();
 
-  /**
-   * This rank's number in the job.
-   *
-   * @return from 0 to size - 1
-   */
+  /** {@return this rank's number in the job, from 0 to size - 1} */
   int rank();
 
-  /**
-   * The number of ranks in the job.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks in the job, 1 or more} */
   int size();
 
   /**
@@ -82,9 +73,8 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * How this process ends as one of the job's.
-   *
-   * @return empty if ranks are not processes that the launcher ends
+   * {@return how this process ends as one of the job's: empty if ranks are not processes that the
+   * launcher ends}
    */
   default Optional<JobProcess> process() {
     return Optional.empty();
