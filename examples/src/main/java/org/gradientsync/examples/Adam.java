@@ -6,7 +6,7 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.elastic.ElasticLoop;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -115,10 +115,9 @@ final class Adam implements AutoCloseable {
         whole.addAll(means);
         whole.addAll(squares);
       } else if (sync.rank() == 0) {
-        HostDevice host = resources.add(new HostDevice());
         for (int i = 0; i < 2 * buckets.size(); i++) {
           Parameter layer = engine.parameters().get(i % buckets.size());
-          whole.add(resources.add(host.allocate(layer.type(), layer.count())));
+          whole.add(resources.add(ElasticLoop.hostBuffer(layer.type(), layer.count())));
         }
       }
     }

@@ -7,7 +7,6 @@ import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
-import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.elastic.ElasticLoop;
 import org.gradientsync.spi.Resources;
 
@@ -38,10 +37,9 @@ final class ElasticMlp implements ElasticLoop, AutoCloseable {
     this.sharded = sharded;
     engine = program.engine(sync);
     if (sharded) {
-      HostDevice host = resources.add(new HostDevice());
       for (int copy = 0; copy < 3; copy++) { // weights, means, squares
         for (Parameter layer : engine.parameters()) {
-          copies.add(resources.add(host.allocate(layer.type(), layer.count())));
+          copies.add(resources.add(ElasticLoop.hostBuffer(layer.type(), layer.count())));
         }
       }
     } else {

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.zip.CRC32;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
-import org.gradientsync.core.host.HostDevice;
+import org.gradientsync.elastic.ElasticLoop;
 
 /** Reads arbitrary files as checkpoints, including some with a correct checksum. */
 class CheckpointFuzzTest {
@@ -37,8 +37,7 @@ class CheckpointFuzzTest {
       file.put(rest);
     }
     Path path = Files.createTempFile("fuzz", "");
-    try (HostDevice device = new HostDevice();
-        DeviceBuffer weights = device.allocate(DataType.FLOAT64, 4)) {
+    try (DeviceBuffer weights = ElasticLoop.hostBuffer(DataType.FLOAT64, 4)) {
       weights.copyFrom(BEFORE);
       Files.write(path, file.array());
       Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));

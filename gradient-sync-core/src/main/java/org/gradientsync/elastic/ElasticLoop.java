@@ -1,8 +1,10 @@
 package org.gradientsync.elastic;
 
 import java.util.List;
+import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
+import org.gradientsync.core.host.HostDevice;
 
 /**
  * The training of one rank, in the parts that {@link ElasticTraining} calls. All are called by the
@@ -46,10 +48,23 @@ public interface ElasticLoop {
    * What must be the same on all ranks after each step: weights, and the optimizer's moments. The
    * buffers live on when ranks are lost, because the device does.
    *
-   * @return buffers of the sync's device, or of the host; the same types and counts on all ranks,
-   *     before the first {@link #begin}, too
+   * @return buffers of the sync's device, or {@linkplain #hostBuffer of the host}; the same types
+   *     and counts on all ranks, before the first {@link #begin}, too
    */
   List<? extends DeviceBuffer> state();
+
+  /**
+   * Allocates a part of the {@link #state} in host memory, whatever the sync's device is. Calls of
+   * a sync do not take such a buffer.
+   *
+   * @param type the element type
+   * @param count the number of elements, 0 or more
+   * @return a buffer of zeros, which the caller closes
+   * @throws org.gradientsync.GradientSyncException if there is not enough memory
+   */
+  static DeviceBuffer hostBuffer(DataType type, long count) {
+    return new HostDevice().allocate(type, count);
+  }
 
   /**
    * What else must be the same, for example the state of a {@link org.gradientsync.LossScaler}.

@@ -41,8 +41,8 @@ class ElasticShardsTest {
 
     Sharded(GradientSync sync, long failsAt) {
       this.failsAt = failsAt;
-      weights = sync.allocate(DataType.FLOAT32, PARAMETERS * COUNT);
-      moments = sync.allocate(DataType.FLOAT32, PARAMETERS * COUNT);
+      weights = ElasticLoop.hostBuffer(DataType.FLOAT32, PARAMETERS * COUNT);
+      moments = ElasticLoop.hostBuffer(DataType.FLOAT32, PARAMETERS * COUNT);
     }
 
     @Override
