@@ -210,7 +210,9 @@ final class SparseAverages implements AutoCloseable {
           .append(", width=")
           .append(all[peer].get(1));
     }
-    return new MismatchedCallException(text.toString());
+    MismatchedCallException different = new MismatchedCallException(text.toString());
+    communicator.thrownByAll(different);
+    return different;
   }
 
   @Override

@@ -44,6 +44,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
 import org.gradientsync.RankLostException;
+import org.gradientsync.SparseRows;
 import org.gradientsync.hooks.Compression;
 import org.gradientsync.hooks.PowerSgd;
 import org.gradientsync.hooks.TopK;
@@ -264,17 +265,21 @@ public abstract class HookContract {
     run(
         ranks,
         sync -> {
-          BucketHook hook =
+          BucketHook dense =
               bucket -> {
                 DeviceBuffer all = bucket.gradients();
                 bucket.sync().average(all.slice(0, all.count() - sync.rank()));
               };
-          try (GradientBuckets buckets = small(sync).overlap(overlap).hook(hook).build()) {
-            assertThrows(MismatchedCallException.class, () -> step(sync, buckets, 0));
-          }
-          sync.barrier();
-          try (GradientBuckets buckets = small(sync).overlap(overlap).hook(EXACT).build()) {
-            step(sync, buckets, 1);
+          SparseRows rows = new SparseRows(10 + sync.rank(), 2, new long[0], new float[0]);
+          BucketHook sparse = bucket -> bucket.sync().average(rows);
+          for (BucketHook hook : List.of(dense, sparse)) {
+            try (GradientBuckets buckets = small(sync).overlap(overlap).hook(hook).build()) {
+              assertThrows(MismatchedCallException.class, () -> step(sync, buckets, 0));
+            }
+            sync.barrier();
+            try (GradientBuckets buckets = small(sync).overlap(overlap).hook(EXACT).build()) {
+              step(sync, buckets, 1);
+            }
           }
         });
   }

@@ -165,6 +165,11 @@ public final class GroupCommunicator implements Communicator {
     return group.timeouts().timeoutNanos();
   }
 
+  /** Notes that all ranks throw this in the same call. */
+  public void thrownByAll(RuntimeException e) {
+    group.thrownByAll(e);
+  }
+
   /** Whether all ranks have thrown this in the same call. */
   public boolean haveAllThrown(Throwable e) {
     return group.haveAllThrown(e);
