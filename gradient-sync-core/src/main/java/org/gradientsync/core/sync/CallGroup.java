@@ -192,7 +192,12 @@ final class CallGroup implements AutoCloseable {
       DeviceBuffer first = pack.get(0).in();
       requireNoCapture(first);
       long count = pack.stream().mapToLong(call -> call.in().count()).sum();
-      DeviceBuffer memory = Unclosed.exempt(device.allocate(first.type(), count));
+      DeviceBuffer memory;
+      try {
+        memory = Unclosed.exempt(device.allocate(first.type(), count));
+      } catch (RuntimeException | Error e) { // not agreed on: other ranks may have kept their group
+        throw ranks.broken("there is no memory for the pack of a group: " + e.getMessage(), e);
+      }
       device.await(memory); // it must be zeroed before another stream writes to it
       AbstractDeviceBuffer packed =
           (AbstractDeviceBuffer) device.on(device.streamOf(first), memory);
