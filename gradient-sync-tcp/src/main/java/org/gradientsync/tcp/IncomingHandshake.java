@@ -26,7 +26,7 @@ final class IncomingHandshake {
 
   private final SocketChannel channel;
   private final Handshake handshake;
-  private final long since = System.nanoTime();
+  private long since = System.nanoTime();
   private final ByteBuffer bytes = ByteBuffer.allocate(LARGEST);
   private byte[] first; // the connector's hello, once it has come
   private byte[] nonce;
@@ -46,6 +46,7 @@ final class IncomingHandshake {
     return channel;
   }
 
+  /** When it began, or was admitted. */
   long since() {
     return since;
   }
@@ -120,6 +121,7 @@ final class IncomingHandshake {
     proved = true;
     int status = keeper.admit(hello);
     admitted = status == Handshake.OK && !hello.register();
+    since = admitted ? System.nanoTime() : since;
     write(handshake.answer(first, nonce, status));
     if (status != Handshake.OK) {
       return State.REFUSED;

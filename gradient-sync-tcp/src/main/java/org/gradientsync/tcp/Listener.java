@@ -22,6 +22,9 @@ final class Listener implements AutoCloseable {
   static final int MAX_PENDING = 64;
   static final long LIMIT_NANOS = 5_000_000_000L;
 
+  /** More than {@link OutgoingHandshake#MILLIS}, after which nobody confirms any more. */
+  private static final long CONFIRM_NANOS = 2 * LIMIT_NANOS;
+
   private static final Logger log = LoggerFactory.getLogger(Listener.class);
   private static final long BUSY_MILLIS = 1;
   private static final long IDLE_MILLIS = 10;
@@ -57,6 +60,7 @@ final class Listener implements AutoCloseable {
   private final Handshake handshake;
   private final Doorkeeper keeper;
   private final Deque<IncomingHandshake> pending = new ArrayDeque<>(); // oldest first
+  private final Deque<IncomingHandshake> admitted = new ArrayDeque<>(); // not confirmed, as above
   private final Thread thread;
   private volatile boolean closed;
   private volatile int refused;
@@ -148,8 +152,8 @@ final class Listener implements AutoCloseable {
     try {
       switch (one.advance(keeper)) {
         case GOES_ON -> {
-          if (one.isAdmitted()) {
-            pending.remove(one); // it has proved all, and must not end once it has confirmed
+          if (one.isAdmitted() && pending.remove(one)) {
+            admitted.add(one); // it has proved all, and must not end once it has confirmed
           }
         }
         case OTHER_SECRET -> {
@@ -160,6 +164,7 @@ final class Listener implements AutoCloseable {
         case REFUSED -> drop(one);
         case CONNECTED -> {
           pending.remove(one);
+          admitted.remove(one);
           key.cancel();
           keeper.connected(one.hello(), one.channel());
         }
@@ -179,10 +184,18 @@ final class Listener implements AutoCloseable {
     while (!pending.isEmpty() && now - pending.peek().since() > LIMIT_NANOS) {
       drop(pending.peek());
     }
+    while (!admitted.isEmpty() && now - admitted.peek().since() > CONFIRM_NANOS) {
+      IncomingHandshake one = admitted.peek();
+      advance(one, one.channel().keyFor(selector)); // this process may have been suspended
+      if (admitted.contains(one)) {
+        drop(one);
+      }
+    }
   }
 
   private void drop(IncomingHandshake one) {
     pending.remove(one);
+    admitted.remove(one);
     close(one.channel());
     if (one.isAdmitted()) {
       keeper.unconfirmed(one.hello());

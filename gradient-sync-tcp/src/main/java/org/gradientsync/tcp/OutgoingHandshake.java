@@ -113,8 +113,9 @@ final class OutgoingHandshake {
     }
     byte[] nonce = new byte[Handshake.NONCE];
     challenge.get(nonce);
+    long deadline = deadline();
     write(channel, handshake.connectorProof(first, nonce));
-    byte[] answer = read(channel, Handshake.ANSWER, deadline());
+    byte[] answer = read(channel, Handshake.ANSWER, deadline);
     int status = ByteBuffer.wrap(answer).getInt();
     if (status == Handshake.OTHER_SECRET) {
       throw new UnavailableException(
@@ -145,6 +146,9 @@ final class OutgoingHandshake {
               : status == Handshake.CROSSED ? "it connects itself" : "another job listens there");
     }
     if (!hello.register()) {
+      if (System.nanoTime() - deadline > 0) {
+        throw new SocketTimeoutException("this process was suspended, and confirms too late");
+      }
       write(channel, new byte[Handshake.CONFIRMATION]);
     }
   }

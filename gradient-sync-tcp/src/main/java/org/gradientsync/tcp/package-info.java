@@ -9,8 +9,9 @@
  * <p><b>Handshake.</b> The connector sends a hello with its role, rank, size, the job's id and a
  * nonce; the acceptor sends a nonce; each then proves the job's secret by HMAC-SHA256 over all of
  * that. Nothing else is read before. The acceptor uses the connection once the connector confirms
- * that it has not given up waiting. All parts have a fixed size, and connections that have proved
- * nothing are few and short-lived. What follows is neither encrypted nor signed.
+ * that it has not given up waiting, and closes it without that after 10 seconds. All parts have a
+ * fixed size, and connections that have proved nothing are few and short-lived. What follows is
+ * neither encrypted nor signed.
  *
  * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. Up to 64 KiB are sent
  * at once, while the peer's window of 4 MiB for early messages has room. Longer messages are

@@ -240,4 +240,23 @@ class ConnectorTest {
       }
     }
   }
+
+  @Test
+  void aRankThatIsAdmittedAndNeverConfirmsIsDropped() throws Exception {
+    ServerSocketChannel server = MasterPort.listen(InetAddress.getLoopbackAddress(), 0, 0);
+    InetSocketAddress zero = (InetSocketAddress) server.getLocalAddress();
+    try (ServerSocket one = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      TcpJob job = rankZero(one.getLocalPort(), server);
+      try (SocketChannel admitted = proveAsRankOne(zero)) {
+        assertEquals(0, ByteBuffer.wrap(read(admitted, Handshake.ANSWER)).getInt());
+        admitted.socket().setSoTimeout(30_000);
+        assertEquals(-1, admitted.socket().getInputStream().read());
+        job.endpoint().sender(ByteBuffer.allocateDirect(4), 1, 7).start();
+        one.setSoTimeout(30_000);
+        one.accept().close(); // rank 0 connects itself
+      } finally {
+        job.close();
+      }
+    }
+  }
 }
