@@ -661,8 +661,8 @@ public abstract class GradientSync implements AutoCloseable {
    * same data and the rank, if a recording enables it.
    *
    * @param listener called in the order of the reductions, by a thread that makes the same or a
-   *     later call of this sync or its buckets, or closes the sync. If the listener makes
-   *     collective calls of the sync, or closes it or its buckets, these throw an {@link
+   *     later call of this sync or its buckets, waits for it, or closes the sync. If the listener
+   *     makes collective calls of the sync, or closes it or its buckets, these throw an {@link
    *     IllegalStateException}. The first exception that a listener throws is logged; exceptions of
    *     listeners have no other effect. Reductions that end in exceptions, and those in graphs, are
    *     not reported

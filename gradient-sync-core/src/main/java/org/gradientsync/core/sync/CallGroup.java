@@ -42,7 +42,8 @@ final class CallGroup implements AutoCloseable {
 
   /** One call, or several that run as one. */
   private interface Step extends AutoCloseable {
-    void run(CallRunner runner);
+    /** Returns the stream of what was observed, or null. */
+    Stream run(CallRunner runner);
 
     /** Whether a graph that is being captured will use this step's own memory. */
     default boolean isCapturing() {
@@ -93,7 +94,7 @@ final class CallGroup implements AutoCloseable {
         Key key = new Key(call.in().type(), call.op(), device.streamOf(call.in()));
         open.computeIfAbsent(key, k -> new ArrayList<>()).add(call);
       } else {
-        steps.add(runner -> runner.run(call));
+        steps.add(runner -> runner.runLocked(call));
       }
     }
     addOpen(open);
@@ -158,7 +159,7 @@ final class CallGroup implements AutoCloseable {
     List<CollectiveCall> pack = new ArrayList<>();
     for (CollectiveCall call : reductions) {
       if (call.in().sizeInBytes() > device.packsUpTo()) {
-        steps.add(runner -> runner.run(call));
+        steps.add(runner -> runner.runLocked(call));
         continue;
       }
       pack.add(call);
@@ -187,7 +188,7 @@ final class CallGroup implements AutoCloseable {
   private void addPack(List<CollectiveCall> pack) {
     if (pack.size() == 1) {
       CollectiveCall call = pack.get(0);
-      steps.add(runner -> runner.run(call));
+      steps.add(runner -> runner.runLocked(call));
     } else if (pack.size() > 1) {
       DeviceBuffer first = pack.get(0).in();
       requireNoCapture(first);
@@ -241,14 +242,18 @@ final class CallGroup implements AutoCloseable {
     buffers.forEach(buffer -> buffer.onClose(newForget));
   }
 
-  void run(CallRunner runner) {
+  /** Returns the stream of what was observed, or null. */
+  Stream run(CallRunner runner) {
+    Stream observed = null;
     for (Step step : steps) {
       captured |= step.isCapturing();
-      step.run(runner);
+      Stream stream = step.run(runner);
+      observed = stream == null ? observed : stream;
     }
     if (!messages.isEmpty()) {
       reducer.exchange(messages);
     }
+    return observed;
   }
 
   /** Whether a graph may use this group's own memory. */
@@ -316,14 +321,14 @@ final class CallGroup implements AutoCloseable {
     }
 
     @Override
-    public void run(CallRunner runner) {
+    public Stream run(CallRunner runner) {
       if (memory == null) {
-        runner.run(reduction);
-        return;
+        return runner.runLocked(reduction);
       }
       device.copyAll(parts, places);
-      runner.run(reduction);
+      Stream observed = runner.runLocked(reduction);
       device.copyAll(places, parts);
+      return observed;
     }
 
     @Override
