@@ -30,7 +30,8 @@ import java.util.function.ObjIntConsumer;
  * throws: close the buckets. The sync remains usable as after {@link GradientSync#average}. With a
  * reducer that does not block the host, {@link #finish} throws a {@link NotFiniteException} after
  * the step is complete, and the buckets remain usable. Exceptions of an update or another function
- * of the program break the buckets, too, and are rethrown.
+ * of the program break the buckets, too, and are rethrown. If the update of sharded buckets throws
+ * on some ranks only, or in different buckets, the other ranks throw, too, and the sync is broken.
  */
 public abstract class GradientBuckets implements AutoCloseable {
   /** How {@link #finish} treats gradients that are not ready. */

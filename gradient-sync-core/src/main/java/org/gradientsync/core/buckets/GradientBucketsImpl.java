@@ -215,11 +215,8 @@ final class GradientBucketsImpl extends GradientBuckets {
             }
           }
         }
-        if (update != null && !contributions.isSkipped(set.flags, bucket.shard.own)) {
-          update.update(bucket.shard.own.gradient(), bucket.shard.own.weight(), i);
-        }
         if (update != null) {
-          averages.startGather(bucket.shard);
+          averages.update(update, i);
         }
       }
       if (averaged != null && !all && set.flagBucket != null) {

@@ -1,7 +1,10 @@
 package org.gradientsync.core.buckets;
 
+import org.gradientsync.GradientBuckets.ShardUpdate;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.spi.Resources;
 
 /**
  * Runs the averages of a step in the order of the buckets, and the gathers of weights: at once, or
@@ -74,10 +77,27 @@ final class StepAverages implements AutoCloseable {
     }
   }
 
-  /** Starts the gather of a bucket's weights, of which this rank has updated its shard. */
-  void startGather(BucketShard shard) {
+  /** Updates this rank's shard of a bucket, and starts the gather of the bucket's weights. */
+  void update(ShardUpdate update, int bucket) {
+    BucketShard shard = set.buckets[bucket].shard;
+    try {
+      if (!contributions.isSkipped(set.flags, shard.own)) {
+        update.update(shard.own.gradient(), shard.own.weight(), bucket);
+      }
+    } catch (Exception | Error e) { // also those that other languages do not declare
+      Resources.closeAllAfter(e, this::endUpdate);
+      throw e;
+    }
     shard.isUpdated();
     shard.ticket = run(shard.gather);
+  }
+
+  /** The update has thrown: meets the others, which may wait in the gather of these weights. */
+  private void endUpdate() {
+    settle();
+    if (lane == null || lane.hasSucceeded(lastTicket)) { // otherwise all have met there
+      sync.ownCommunicator().barrier(Origin.UPDATE_THROWN);
+    }
   }
 
   /** Returns the ticket of the communication thread. */

@@ -1,6 +1,8 @@
 package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.stream.IntStream;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -76,6 +78,16 @@ public final class CallMatcher {
                   rendezvous, group.rank(), group.size(), (AbstractDeviceBuffer) call.in())));
     }
     String table = CallTable.ofMismatch(rendezvous, group.rank(), group.size(), !sameEnqueued);
+    List<Integer> thrown =
+        IntStream.range(0, group.size())
+            .filter(peer -> CallRecord.origin(rendezvous.call(peer)) == Origin.UPDATE_THROWN)
+            .boxed()
+            .toList();
+    if (!thrown.isEmpty()) { // these ranks have not updated their shards, and the others have
+      throw matching.broken(
+          "an update of sharded buckets has thrown on " + matching.names(thrown),
+          new MismatchedCallException(table));
+    }
     throw verdict(
         sameEnqueued
             ? new MismatchedCallException(table)

@@ -41,7 +41,8 @@ public final class CallRecord {
     CLIP("GradientBuckets.clipByGlobalNorm"),
     IS_FINITE("GradientBuckets.isFinite"),
     STOP_REQUESTED("GradientBuckets.stopRequested"),
-    DISCARD("discard");
+    DISCARD("discard"),
+    UPDATE_THROWN("GradientBuckets.update that has thrown");
 
     private final String text;
 

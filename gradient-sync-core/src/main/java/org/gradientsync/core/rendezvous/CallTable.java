@@ -74,7 +74,7 @@ public final class CallTable {
     }
     return switch (CallRecord.origin(call)) {
       case FIRST_BUCKET, LATER_BUCKET, UNEVEN_BUCKET -> false;
-      case REGISTER, REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD -> false;
+      case REGISTER, REBUILD_BUCKETS, CLIP, IS_FINITE, DISCARD, UPDATE_THROWN -> false;
       case SYNC -> CallRecord.kind(call) != Kind.ALL_REDUCE;
       default -> true;
     };

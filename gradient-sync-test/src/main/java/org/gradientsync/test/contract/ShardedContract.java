@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -84,6 +85,10 @@ public abstract class ShardedContract {
 
   Stream<Arguments> sizesAndOverlap() {
     return sizes().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
+  }
+
+  Stream<Arguments> severalAndOverlap() {
+    return several().flatMap(n -> Stream.of(Arguments.of(n, true), Arguments.of(n, false)));
   }
 
   private void run(int ranks, RankTask task) {
@@ -479,6 +484,120 @@ public abstract class ShardedContract {
               }
               assertWeights(expected, buckets, divisor + ", overlap=" + overlap);
             }
+          }
+        });
+  }
+
+  /** Two buckets: in the first one, each rank's shard is a parameter. */
+  private static GradientBuckets.Builder twoBuckets(GradientSync sync) {
+    List<Parameter> model = new ArrayList<>();
+    model.add(new Parameter("all", DataType.FLOAT32, 64L * sync.size()));
+    for (int i = 0; i < sync.size(); i++) {
+      model.add(new Parameter("part " + i, DataType.FLOAT32, 64));
+    }
+    return GradientBuckets.builder(sync, model)
+        .sharded()
+        .firstBucketBytes(256L * sync.size())
+        .bucketBytes(1);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizesAndOverlap")
+  void anUpdateThatThrowsOnAllRanksLeavesTheSyncUsable(int ranks, boolean overlap) {
+    ArithmeticException mine = new ArithmeticException("on purpose");
+    run(
+        ranks,
+        sync -> {
+          for (int failing = 0; failing < 2; failing++) {
+            int at = failing;
+            try (GradientBuckets buckets = twoBuckets(sync).overlap(overlap).build()) {
+              assertEquals(2, buckets.bucketCount());
+              IntStream.range(0, buckets.size()).forEach(buckets::ready);
+              Executable finish =
+                  () ->
+                      buckets.finish(
+                          (gradient, weight, shard) -> {
+                            if (shard == at) {
+                              throw mine;
+                            }
+                          });
+              assertSame(mine, assertThrows(ArithmeticException.class, finish));
+            }
+            sync.barrier();
+          }
+          assertArrayEquals(new Throwable[0], mine.getSuppressed());
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("severalAndOverlap")
+  void anUpdateThatThrowsOnOneRankEndsTheOthers(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          GradientSync part = sync.split(0, sync.rank());
+          boolean last = sync.rank() == ranks - 1;
+          try (GradientBuckets buckets = twoBuckets(part).overlap(overlap).build()) {
+            IntStream.range(0, buckets.size()).forEach(buckets::ready);
+            Executable finish =
+                () -> {
+                  buckets.finish(
+                      (gradient, weight, shard) -> {
+                        if (last && shard == 1) {
+                          throw new ArithmeticException("on purpose");
+                        }
+                      });
+                  read(buckets.weight(0)); // a GPU may only have enqueued the gather
+                };
+            if (last) {
+              assertThrows(ArithmeticException.class, finish);
+            } else {
+              GradientSyncException e = assertThrows(GradientSyncException.class, finish);
+              assertTrue(e.getMessage().contains("update"), e.toString());
+              assertTrue(e.getMessage().contains("rank " + (ranks - 1)), e.toString());
+            }
+          }
+          sync.barrier(); // no rank has left before the others have thrown
+        });
+  }
+
+  /** What is skipped depends on the shard, so that ranks may throw in different buckets. */
+  @ParameterizedTest
+  @MethodSource("severalAndOverlap")
+  void updatesThatThrowInDifferentBucketsDoNotWaitForEachOther(int ranks, boolean overlap) {
+    run(
+        ranks,
+        sync -> {
+          if (sync.reducer().equals("peer")) {
+            return; // closing the buckets throws, as the gather of some ranks is enqueued
+          }
+          GradientSync part = sync.split(0, sync.rank());
+          try (GradientBuckets buckets =
+              twoBuckets(part).overlap(overlap).missing(Missing.SKIP).build()) {
+            Piece own = buckets.shards().get(0).pieces().get(0);
+            buckets.ready(0);
+            if (sync.rank() == 0) {
+              buckets.ready(own.parameter());
+            }
+            int[] failed = {-1};
+            Executable finish =
+                () ->
+                    buckets.finish(
+                        (gradient, weight, shard) -> {
+                          failed[0] = shard;
+                          throw new ArithmeticException("on purpose");
+                        });
+            RuntimeException e = assertThrows(RuntimeException.class, finish);
+            if (sync.rank() == 0) {
+              assertInstanceOf(ArithmeticException.class, e);
+              assertEquals(0, failed[0]);
+            } else if (failed[0] < 0) { // it has not come to the second bucket
+              assertTrue(e.getMessage().contains("has thrown on rank 0"), e.toString());
+            } else {
+              assertInstanceOf(ArithmeticException.class, e);
+              assertEquals(1, failed[0]);
+            }
+            sync.barrier(); // no rank has left before the others have thrown
           }
         });
   }
