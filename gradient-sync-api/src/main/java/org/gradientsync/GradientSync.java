@@ -40,12 +40,23 @@ import org.gradientsync.spi.SyncProvider;
  * <p>Several threads may use a sync. Their calls run one after the other, and {@link #close()}
  * waits for a running call.
  *
- * <p>Every collective call and message throws, also where its own documentation names fewer: an
- * {@link IllegalStateException} if the sync is closed; a {@link MismatchedCallException} if other
- * ranks make another call; a {@link RankLostException} if a rank does not join in time, or if the
- * waiting thread is interrupted, which breaks the sync; an {@link IllegalArgumentException} for a
- * buffer of another sync; and with {@link Builder#requireFinite} a {@link NotFiniteException}. A
- * driver's error is a {@link DeviceException}.
+ * <p>Every collective call and message throws, also where its own documentation names fewer:
+ *
+ * <ul>
+ *   <li>an {@link IllegalArgumentException} for a buffer of another sync; a rank that there is not,
+ *       or this one as a peer; an operation that is not defined for the type; an input and an
+ *       output whose types or counts do not match, or that overlap in another way than documented;
+ *       counts of the ranks' parts that are negative, not one for each rank, not those of the
+ *       buffers, or with a sum that does not fit a long
+ *   <li>an {@link IllegalStateException} if the sync or a buffer is closed
+ *   <li>a {@link MismatchedCallException} on every rank if their calls differ; no buffer is changed
+ *   <li>a {@link RankLostException} if a rank does not join in time, or if the waiting thread is
+ *       interrupted; this breaks the sync
+ *   <li>where elements are reduced, a {@link NotFiniteException} if {@link Builder#requireFinite}
+ *       is on and a rank's elements are not finite
+ * </ul>
+ *
+ * <p>A driver's error is a {@link DeviceException}.
  */
 public abstract class GradientSync implements AutoCloseable {
   /** For the library, which has the only implementation. */
@@ -145,11 +156,7 @@ public abstract class GradientSync implements AutoCloseable {
    * on a GPU allocate buffers of their own.
    *
    * @param array as long on all ranks; does not change if this method throws
-   * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}
-   * @throws MismatchedCallException if the ranks' calls differ
-   * @throws RankLostException if a rank does not join in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
-   *     finite
+   * @throws IllegalStateException inside of {@link #grouped}
    * @throws GradientSyncException if there is not enough memory
    */
   public abstract void average(float[] array);
@@ -168,7 +175,6 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param arrays as many on all ranks (also none on all), each as long; do not change if this
    *     method throws, unless there are more than 16 million elements
-   * @throws MismatchedCallException if the ranks' calls differ, or the lengths of their arrays
    */
   public abstract void average(List<float[]> arrays);
 
@@ -184,13 +190,9 @@ public abstract class GradientSync implements AutoCloseable {
    *     buffer, so are these: in one that the next average of rows writes, and that this sync
    *     closes; the call then returns before the work is done, as with a buffer
    * @throws IllegalArgumentException if the rows of all ranks together do not fit an array, or a
-   *     buffer belongs to another sync or stream
-   * @throws MismatchedCallException on every rank if their tables have different sizes, or other
-   *     ranks make another call
-   * @throws IllegalStateException if this sync is closed, or inside of {@link #grouped}
-   * @throws RankLostException if a rank does not join in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
-   *     finite
+   *     buffer belongs to another stream
+   * @throws MismatchedCallException also if the ranks' tables have different sizes
+   * @throws IllegalStateException inside of {@link #grouped}
    */
   public abstract SparseRows average(SparseRows rows);
 
@@ -225,13 +227,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param buffer a buffer of this sync, with the same type and count, and the same {@linkplain
    *     DeviceBuffer#named name} if it has one, on all ranks
    * @param op the same on all ranks
-   * @throws IllegalArgumentException if the operation is not defined for the type, or the buffer is
-   *     another sync's
-   * @throws IllegalStateException if the buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
-   *     finite
    */
   public abstract void allReduce(DeviceBuffer buffer, ReduceOp op);
 
@@ -242,10 +237,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
    *     one, on all ranks
    * @param root the rank that has the data, the same on all ranks
-   * @throws IllegalArgumentException if there is no such rank, or the buffer is another sync's
-   * @throws IllegalStateException if the buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void broadcast(DeviceBuffer buffer, int root);
 
@@ -260,11 +251,6 @@ public abstract class GradientSync implements AutoCloseable {
    *     {@code out} that begins at {@code rank * in.count()}
    * @param out receives rank r's elements at {@code r * in.count()}; has {@code size * in.count()}
    *     elements
-   * @throws IllegalArgumentException if types or counts do not match, the buffers overlap in
-   *     another way, or a buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void allGather(DeviceBuffer in, DeviceBuffer out);
 
@@ -278,9 +264,6 @@ public abstract class GradientSync implements AutoCloseable {
    *     counts
    * @param counts the number of elements of each rank, the same on all ranks; 0 or more; see {@link
    *     #counts}
-   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
-   *     one is negative or their sum does not fit a long; and as without counts
-   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
    */
   public abstract void allGather(DeviceBuffer in, DeviceBuffer out, long[] counts);
 
@@ -298,13 +281,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param out receives the elements from {@code rank * out.count()} on; may be that slice of
    *     {@code in}
    * @param op the same on all ranks
-   * @throws IllegalArgumentException if types or counts do not match, the operation is not defined
-   *     for the type, the buffers overlap in another way, or a buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
-   *     finite
    */
   public abstract void reduceScatter(DeviceBuffer in, DeviceBuffer out, ReduceOp op);
 
@@ -318,9 +294,6 @@ public abstract class GradientSync implements AutoCloseable {
    *     {@code in}
    * @param counts the number of elements of each rank's part, the same on all ranks; 0 or more
    * @param op the same on all ranks
-   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
-   *     one is negative or their sum does not fit a long; and as without counts
-   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
    */
   public abstract void reduceScatter(DeviceBuffer in, DeviceBuffer out, long[] counts, ReduceOp op);
 
@@ -331,13 +304,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param buffer the same type and count on all ranks; changes on the root only
    * @param op the same on all ranks
    * @param root the rank that gets the result, the same on all ranks
-   * @throws IllegalArgumentException if there is no such rank, the operation is not defined for the
-   *     type, or the buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
-   * @throws NotFiniteException if {@link Builder#requireFinite} is on and a rank's elements are not
-   *     finite
    */
   public abstract void reduce(DeviceBuffer buffer, ReduceOp op, int root);
 
@@ -350,11 +316,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param out on the root, receives rank r's elements at {@code r * in.count()}; ignored on other
    *     ranks, where it may be null
    * @param root the rank that gets the elements, the same on all ranks
-   * @throws IllegalArgumentException if there is no such rank, types or counts do not match, the
-   *     buffers overlap in another way, or a buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void gather(DeviceBuffer in, DeviceBuffer out, int root);
 
@@ -368,9 +329,6 @@ public abstract class GradientSync implements AutoCloseable {
    *     sum of the counts; ignored on other ranks, where it may be null
    * @param counts the number of elements of each rank, the same on all ranks; 0 or more
    * @param root the rank that gets the elements, the same on all ranks
-   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
-   *     one is negative or their sum does not fit a long; and as without counts
-   * @throws MismatchedCallException if the ranks' counts or calls differ; no buffer is changed
    */
   public abstract void gather(DeviceBuffer in, DeviceBuffer out, long[] counts, int root);
 
@@ -383,11 +341,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param out receives this rank's elements, the same type and count on all ranks; on the root it
    *     may be its slice of {@code in}
    * @param root the rank that has the elements, the same on all ranks
-   * @throws IllegalArgumentException if there is no such rank, types or counts do not match, the
-   *     buffers overlap in another way, or a buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void scatter(DeviceBuffer in, DeviceBuffer out, int root);
 
@@ -402,11 +355,6 @@ public abstract class GradientSync implements AutoCloseable {
    *     of ranks
    * @param out receives rank r's part as part r; as many elements as {@code in}, which it must not
    *     overlap
-   * @throws IllegalArgumentException if types or counts do not match, the buffers overlap, or a
-   *     buffer is another sync's
-   * @throws IllegalStateException if a buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ; no buffer is changed
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void allToAll(DeviceBuffer in, DeviceBuffer out);
 
@@ -420,9 +368,7 @@ public abstract class GradientSync implements AutoCloseable {
    *     in}
    * @param outCounts the number of elements from each rank; 0 or more, and what that rank gives for
    *     this one in its {@code inCounts}
-   * @throws IllegalArgumentException if the counts do not match the number of ranks or the buffers,
-   *     one is negative, their sum does not fit a long, or this rank's own two counts differ; and
-   *     as without counts
+   * @throws IllegalArgumentException also if this rank's own two counts differ
    * @throws MismatchedCallException on all ranks if one makes another call; on both ranks if what
    *     one sends is not what the other one receives, after all other parts have been received
    */
@@ -435,12 +381,8 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param buffer the same type and count as the receiver's, and the same name if both have one
    * @param peer another rank
-   * @throws IllegalArgumentException if there is no such other rank, or the buffer is another
-   *     sync's
-   * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
    *     changed
-   * @throws RankLostException if the other rank does not join in time
    */
   public abstract void send(DeviceBuffer buffer, int peer);
 
@@ -449,12 +391,8 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param buffer receives the elements; the same type and count as the sender's
    * @param peer another rank
-   * @throws IllegalArgumentException if there is no such other rank, or the buffer is another
-   *     sync's
-   * @throws IllegalStateException if the buffer or this sync is closed
    * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
    *     changed
-   * @throws RankLostException if the other rank does not join in time
    */
   public abstract void receive(DeviceBuffer buffer, int peer);
 
@@ -503,10 +441,6 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same name if it has
    *     one, on all ranks
-   * @throws IllegalArgumentException if the buffer is another sync's
-   * @throws IllegalStateException if the buffer or this sync is closed
-   * @throws MismatchedCallException if the ranks' calls differ
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract void register(DeviceBuffer buffer);
 
@@ -516,9 +450,6 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param value this rank's number; NaN and infinities pass through
    * @return the average, with the same bits on all ranks
-   * @throws IllegalStateException if this sync is closed
-   * @throws MismatchedCallException on every rank if other ranks make another call
-   * @throws RankLostException if a rank does not join in time
    */
   public abstract double mean(double value);
 
@@ -529,9 +460,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param mine this rank's number, 0 or more
    * @return one number for each rank, in rank order; the same on all ranks
    * @throws IllegalArgumentException on every rank if a number is negative
-   * @throws IllegalStateException if this sync is closed
-   * @throws MismatchedCallException on every rank if other ranks make another call
-   * @throws RankLostException if a rank does not join in time
    */
   public long[] counts(long mine) {
     long[] counts = new long[size()];
@@ -574,9 +502,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param color ranks with the same color form a group; a negative color joins none
    * @param key orders the ranks in the group; ranks with the same key keep their order
    * @return a sync that the caller closes, or null if the color is negative
-   * @throws IllegalStateException if this sync is closed
-   * @throws MismatchedCallException if other ranks make another call
-   * @throws RankLostException if a rank does not join in time
    * @throws UnavailableException on all ranks of the group if the reducer that a setting names does
    *     not work for it
    */
