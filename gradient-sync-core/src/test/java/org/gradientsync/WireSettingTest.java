@@ -96,7 +96,7 @@ class WireSettingTest {
         HostDevice device = new HostDevice()) {
       SyncContext context =
           new SyncContext(group, new GroupCommunicator(group), device, settings, new OwnParts());
-      assertEquals(Optional.of(DataType.BFLOAT16), context.wire());
+      assertEquals(Optional.of(DataType.BFLOAT16), context.settings().wire());
     }
   }
 }

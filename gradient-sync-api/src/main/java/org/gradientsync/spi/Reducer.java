@@ -77,8 +77,8 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * {@return whether this reducer itself converts FLOAT32 sums and averages to the type of {@link
-   * SyncContext#wire()}} Otherwise, if a wire type is set, the library wraps the reducer in one
-   * that does.
+   * Settings#wire()}} Otherwise, if a wire type is set, the library wraps the reducer in one that
+   * does.
    */
   default boolean compresses() {
     return false;
@@ -86,7 +86,7 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * {@return whether this reducer itself checks for values that are not finite if {@link
-   * SyncContext#finite()} is set} Otherwise the library calls {@link BackendDevice#firstNotFinite}
+   * Settings#finite()} is set} Otherwise the library calls {@link BackendDevice#firstNotFinite}
    * before each call, and the ranks exchange the result in the rendezvous.
    */
   default boolean checksFinite() {

@@ -64,17 +64,20 @@ public final class CudaAwareReducerProvider implements ReducerProvider {
     boolean first = group.rank() == 0;
     agree(communicator, first ? process.apply(group.timeouts().timeout()).reason() : "");
     try (CudaAwareTrial trial = new CudaAwareTrial(group);
-        Reducer reducer = reducer(context.with(trial.group()))) {
+        Reducer reducer = reducer(context, trial.group())) {
       agree(communicator, trial.prepare(context.device()));
       agree(communicator, trial.run(reducer));
     }
     // MPI_Finalize unmaps the other GPUs' memory and needs a GPU's context for that.
     MpiJob.beforeFinalize(context.device()::makeCurrent);
-    return reducer(context);
+    return reducer(context, group);
   }
 
-  private Reducer reducer(SyncContext context) {
-    return context.parts().overMessages(context, name(), CHUNK_BYTES);
+  private Reducer reducer(SyncContext context, RankGroup group) {
+    SyncContext overGroup =
+        new SyncContext(
+            group, context.communicator(), context.device(), context.settings(), context.parts());
+    return context.parts().overMessages(overGroup, name(), CHUNK_BYTES);
   }
 
   /** Throws on all ranks if one reports a failure. */

@@ -24,7 +24,9 @@ public final class OwnParts implements ReducerParts {
 
   @Override
   public Reducer inHostMemory(SyncContext context, BackendDevice host) {
-    SyncContext onHost = context.with(host);
+    SyncContext onHost =
+        new SyncContext(
+            context.group(), context.communicator(), host, context.settings(), context.parts());
     SharedMemoryReducerProvider shared = new SharedMemoryReducerProvider();
     TwoLevelReducerProvider twoLevel = new TwoLevelReducerProvider();
     try {

@@ -62,10 +62,11 @@ public final class TwoLevelReducerProvider implements ReducerProvider {
     ProcessGroup group = ProcessGroup.of(context.group());
     HostDevice device = (HostDevice) context.device();
     NodeLayout layout = new NodeLayout(group.ranks());
+    SumOrder order = context.settings().order();
     MessageRendezvous rendezvous =
         RendezvousChoice.useNodes(
-            group, context.communicator(), device.share(), context.order() == SumOrder.ANY);
+            group, context.communicator(), device.share(), order == SumOrder.ANY);
     return new TwoLevelReducer(
-        name(), group, rendezvous, device, layout, rendezvous.memory(), context.order(), sizes);
+        name(), group, rendezvous, device, layout, rendezvous.memory(), order, sizes);
   }
 }

@@ -73,7 +73,7 @@ public final class NcclReducerProvider implements ReducerProvider {
    * depends on the topology.
    */
   private static boolean isAllowed(SyncContext context) {
-    return context.order() == SumOrder.ANY
+    return context.settings().order() == SumOrder.ANY
         || context.settings().get("reducer").filter(NcclReducer.NAME::equalsIgnoreCase).isPresent();
   }
 

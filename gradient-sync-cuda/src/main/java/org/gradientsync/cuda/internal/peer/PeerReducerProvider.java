@@ -89,7 +89,7 @@ public final class PeerReducerProvider implements ReducerProvider {
       String reason = "";
       try {
         report = new PeerReport(gpu);
-        finite = context.finite() ? new PeerFinite(group, gpu, progress) : null;
+        finite = context.settings().finite() ? new PeerFinite(group, gpu, progress) : null;
         long timeout = group.timeouts().timeoutNanos();
         planner =
             new PeerPlanner(
@@ -97,7 +97,7 @@ public final class PeerReducerProvider implements ReducerProvider {
                 mailbox,
                 report,
                 tuning,
-                context.wire().orElse(null),
+                context.settings().wire().orElse(null),
                 finite == null ? 0 : finite.deviceAddress(),
                 group.rank(),
                 group.size(),
