@@ -11,28 +11,17 @@ import java.util.Objects;
 public record Availability(boolean usable, String reason) {
   private static final Availability YES = new Availability(true, "");
 
-  /**
-   * Checks the arguments.
-   *
-   * @param usable true if it can be used
-   * @param reason one line for the user if it cannot be used; empty otherwise
-   */
-  public Availability {
-    Objects.requireNonNull(reason, "reason");
-  }
-
   /** {@return the result for something that can be used} */
   public static Availability yes() {
     return YES;
   }
 
   /**
-   * The result for something that cannot be used.
+   * {@return the result for something that cannot be used}
    *
    * @param reason why not, and what to do about it, in one line
-   * @return not usable
    */
   public static Availability no(String reason) {
-    return new Availability(false, reason);
+    return new Availability(false, Objects.requireNonNull(reason, "reason"));
   }
 }

@@ -25,44 +25,25 @@ public final class HostCall extends CollectiveCall {
    * @param in this rank's input, or null if it has none
    * @param out this rank's output, or null if it has none
    * @param root the root, or {@link RankGroup#NO_RANK}
-   * @throws IllegalArgumentException for other kinds
    */
   public HostCall(Kind kind, Buffer in, Buffer out, int root) {
     this(kind, in, out, root, NO_TAG);
-    if (kind.reduces() || kind.isMessage() || kind == Kind.ALL_TO_ALL) {
-      throw new IllegalArgumentException("no call on Java buffers: kind=" + kind);
-    }
   }
 
-  private HostCall(Kind kind, Buffer in, Buffer out, int root, int tag) {
+  /**
+   * Creates a message to or from another rank.
+   *
+   * @param kind SEND or RECEIVE
+   * @param in the elements to send, or null
+   * @param out where to receive the elements, or null
+   * @param root the other rank
+   * @param tag 0 or more
+   */
+  public HostCall(Kind kind, Buffer in, Buffer out, int root, int tag) {
     super(kind, null, null, null, root);
     hostIn = in;
     hostOut = out;
     this.tag = tag;
-  }
-
-  /**
-   * A message to another rank.
-   *
-   * @param data the elements to send
-   * @param peer the other rank
-   * @param tag 0 or more
-   * @return a new call
-   */
-  public static HostCall send(Buffer data, int peer, int tag) {
-    return new HostCall(Kind.SEND, data, null, peer, tag);
-  }
-
-  /**
-   * A message from another rank.
-   *
-   * @param data where to receive the elements
-   * @param peer the other rank
-   * @param tag 0 or more
-   * @return a new call
-   */
-  public static HostCall receive(Buffer data, int peer, int tag) {
-    return new HostCall(Kind.RECEIVE, null, data, peer, tag);
   }
 
   /** {@return this rank's input, or null if it has none} */

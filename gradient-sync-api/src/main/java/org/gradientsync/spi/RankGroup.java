@@ -2,7 +2,6 @@ package org.gradientsync.spi;
 
 import java.util.List;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
@@ -232,11 +231,4 @@ public interface RankGroup extends AutoCloseable {
    * @param check the check that was passed to {@link #addCheck}
    */
   void removeCheck(Runnable check);
-
-  /**
-   * Adds lines to this rank's reports. Any thread may call it.
-   *
-   * @param state returns lines of text; called by any thread
-   */
-  void addState(Supplier<List<String>> state);
 }

@@ -17,15 +17,13 @@ import org.gradientsync.SumOrder;
  * gradientsync.*}.
  */
 public final class Settings {
-  /** The default of {@link #timeout()}. */
+  /** The default of {@link Timeouts#timeout()}. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
   /** The default of {@link Timeouts#late()}. */
   public static final Duration DEFAULT_LATE = Duration.ofSeconds(10);
 
-  /** The default of {@link #shutdownGrace()}. */
-  public static final Duration DEFAULT_SHUTDOWN_GRACE = Duration.ofSeconds(30);
-
+  private static final Duration DEFAULT_SHUTDOWN_GRACE = Duration.ofSeconds(30);
   private static final Duration DEFAULT_ELASTIC_WAIT = Duration.ofSeconds(60);
   private static final Duration DEFAULT_ELASTIC_SILENCE = Duration.ofSeconds(30);
 
@@ -114,21 +112,11 @@ public final class Settings {
   }
 
   /**
-   * How long a call waits for another rank: the setting {@code timeout}, in seconds or as ISO 8601
-   * ({@code PT90S}).
-   *
-   * @return more than zero
-   * @throws IllegalArgumentException if the setting is neither
-   */
-  public Duration timeout() {
-    return duration("timeout", DEFAULT_TIMEOUT);
-  }
-
-  /**
-   * How long a call waits, and what happens then: the settings {@code timeout}, {@code dev.late}
-   * (when a call says in the log for whom it waits; as {@link #timeout()}, 10 seconds if not set),
-   * and {@code reports} (the folder in which a time-out leaves a folder of reports; the working
-   * folder if not set, none if it is {@code off}).
+   * How long a call waits, and what happens then: the settings {@code timeout}, in seconds or as
+   * ISO 8601 ({@code PT90S}, 5 minutes if not set), {@code dev.late} (when a call says in the log
+   * for whom it waits; in the same form, 10 seconds if not set), and {@code reports} (the folder in
+   * which a time-out leaves a folder of reports; the working folder if not set, none if it is
+   * {@code off}).
    *
    * @return what a group is made with
    * @throws IllegalArgumentException if a setting is not what it should be
@@ -143,7 +131,8 @@ public final class Settings {
       throw new IllegalArgumentException(
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
     }
-    return new Timeouts(timeout(), duration("dev.late", DEFAULT_LATE), folder);
+    return new Timeouts(
+        duration("timeout", DEFAULT_TIMEOUT), duration("dev.late", DEFAULT_LATE), folder);
   }
 
   /**

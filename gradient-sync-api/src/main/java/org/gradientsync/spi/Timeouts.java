@@ -2,7 +2,6 @@ package org.gradientsync.spi;
 
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -16,19 +15,6 @@ import java.util.Optional;
  */
 public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) {
   private static final Duration FOREVER = Duration.ofDays(3650); // twenty fit a long of nanoseconds
-
-  /**
-   * Checks that no argument is null.
-   *
-   * @param timeout more than zero
-   * @param late more than zero
-   * @param reports a folder, or empty
-   */
-  public Timeouts {
-    Objects.requireNonNull(timeout, "timeout");
-    Objects.requireNonNull(late, "late");
-    Objects.requireNonNull(reports, "reports");
-  }
 
   /** {@return the time-out in nanoseconds, ten years at most} */
   public long timeoutNanos() {

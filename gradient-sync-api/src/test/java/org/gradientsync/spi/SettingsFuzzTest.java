@@ -15,7 +15,7 @@ class SettingsFuzzTest {
   void timeout(FuzzedDataProvider data) {
     String text = data.consumeRemainingAsString();
     try {
-      Duration timeout = new Settings(Map.of("timeout", text)).timeout();
+      Duration timeout = new Settings(Map.of("timeout", text)).timeouts().timeout();
       assertFalse(timeout.isZero() || timeout.isNegative(), text);
     } catch (IllegalArgumentException e) {
       assertTrue(e.getMessage().contains("gradientsync.timeout=" + text), e::toString);

@@ -286,7 +286,11 @@ public final class ProcessGroup implements MatchingGroup {
     return state.timedOut(message);
   }
 
-  @Override
+  /**
+   * Adds lines to this rank's reports. Any thread may call it.
+   *
+   * @param state returns lines of text; called by any thread
+   */
   public void addState(Supplier<List<String>> state) {
     report.add(state);
   }

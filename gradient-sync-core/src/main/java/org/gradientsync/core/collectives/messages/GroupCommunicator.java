@@ -287,7 +287,7 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(destination, "destination");
     requireTag(tag);
     beforeCall.run();
-    exchange(List.of(HostCall.send(data, destination, tag)));
+    exchange(List.of(new HostCall(Kind.SEND, data, null, destination, tag)));
   }
 
   @Override
@@ -296,7 +296,7 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(source, "source");
     requireTag(tag);
     beforeCall.run();
-    exchange(List.of(HostCall.receive(data, source, tag)));
+    exchange(List.of(new HostCall(Kind.RECEIVE, null, data, source, tag)));
   }
 
   @Override
@@ -316,7 +316,9 @@ public final class GroupCommunicator implements Communicator {
     group.ranks().requireOther(source, "source");
     beforeCall.run();
     exchange(
-        List.of(HostCall.send(send, destination, tag), HostCall.receive(receive, source, tag)));
+        List.of(
+            new HostCall(Kind.SEND, send, null, destination, tag),
+            new HostCall(Kind.RECEIVE, null, receive, source, tag)));
   }
 
   @Override
