@@ -229,12 +229,7 @@ public final class Settings {
    * @throws IllegalArgumentException if it is anything but {@code messages}
    */
   public boolean meetsByMessages() {
-    String text = get("dev.rendezvous").orElse("");
-    if (!text.isEmpty() && !text.equals("messages")) {
-      throw new IllegalArgumentException(
-          "unknown value: gradientsync.dev.rendezvous=" + text + "; give messages, or nothing");
-    }
-    return !text.isEmpty();
+    return isOnly("dev.rendezvous", "messages", "unknown value");
   }
 
   /**
@@ -245,12 +240,17 @@ public final class Settings {
    * @throws IllegalArgumentException if it is anything but {@code none}
    */
   public boolean isAlone() {
-    String text = get("dev.launcher").orElse("");
-    if (!text.isEmpty() && !text.equals("none")) {
+    return isOnly("dev.launcher", "none", "no such launcher");
+  }
+
+  /** Whether a setting has its only value; throws if it has another. */
+  private boolean isOnly(String name, String value, String otherwise) {
+    String text = get(name).orElse(null);
+    if (text != null && !text.equals(value)) {
       throw new IllegalArgumentException(
-          "no such launcher: gradientsync.dev.launcher=" + text + "; give none, or nothing");
+          "%s: gradientsync.%s=%s; give %s, or nothing".formatted(otherwise, name, text, value));
     }
-    return !text.isEmpty();
+    return text != null;
   }
 
   /**
