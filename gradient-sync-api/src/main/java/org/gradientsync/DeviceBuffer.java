@@ -107,12 +107,9 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #hostMemory()} as the elements of a FLOAT32 buffer.
+   * {@return {@link #hostMemory()} as the elements of a FLOAT32 buffer, from 0 to {@link #count()}}
    *
-   * @return from 0 to {@link #count()}
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
-   *     another type
+   * @throws UnsupportedOperationException as there, and if the elements are of another type
    */
   default FloatBuffer floats() {
     requireElements("floats", DataType.FLOAT32);
@@ -120,12 +117,9 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #hostMemory()} as the elements of a FLOAT64 buffer.
+   * {@return {@link #hostMemory()} as the elements of a FLOAT64 buffer, from 0 to {@link #count()}}
    *
-   * @return from 0 to {@link #count()}
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
-   *     another type
+   * @throws UnsupportedOperationException as there, and if the elements are of another type
    */
   default DoubleBuffer doubles() {
     requireElements("doubles", DataType.FLOAT64);
@@ -133,13 +127,10 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #hostMemory()} as the elements of a FLOAT16 or BFLOAT16 buffer, the raw bits of 16-bit
-   * floats.
+   * {@return {@link #hostMemory()} as the elements of a FLOAT16 or BFLOAT16 buffer, the raw bits of
+   * 16-bit floats, from 0 to {@link #count()}}
    *
-   * @return from 0 to {@link #count()}
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
-   *     another type
+   * @throws UnsupportedOperationException as there, and if the elements are of another type
    */
   default ShortBuffer shorts() {
     requireElements("shorts", DataType.FLOAT16, DataType.BFLOAT16);
@@ -147,12 +138,9 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #hostMemory()} as the elements of an INT32 buffer.
+   * {@return {@link #hostMemory()} as the elements of an INT32 buffer, from 0 to {@link #count()}}
    *
-   * @return from 0 to {@link #count()}
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
-   *     another type
+   * @throws UnsupportedOperationException as there, and if the elements are of another type
    */
   default IntBuffer ints() {
     requireElements("ints", DataType.INT32);
@@ -160,12 +148,9 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #hostMemory()} as the elements of an INT64 buffer.
+   * {@return {@link #hostMemory()} as the elements of an INT64 buffer, from 0 to {@link #count()}}
    *
-   * @return from 0 to {@link #count()}
-   * @throws IllegalStateException if this buffer is closed
-   * @throws UnsupportedOperationException as for {@link #hostMemory()}, or if the elements are of
-   *     another type
+   * @throws UnsupportedOperationException as there, and if the elements are of another type
    */
   default LongBuffer longs() {
     requireElements("longs", DataType.INT64);
@@ -208,100 +193,91 @@ public interface DeviceBuffer extends AutoCloseable {
   void copyTo(Buffer target);
 
   /**
-   * Copies a whole array into a FLOAT32 buffer.
+   * {@link #copyFrom(Buffer)} of a whole array into a FLOAT32 buffer.
    *
    * @param source an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyFrom(float[] source) {
     copyFrom(FloatBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   /**
-   * Copies a whole array into a FLOAT64 buffer.
+   * {@link #copyFrom(Buffer)} of a whole array into a FLOAT64 buffer.
    *
    * @param source an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyFrom(double[] source) {
     copyFrom(DoubleBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   /**
-   * Copies a whole array of raw 16-bit floats into a FLOAT16 or BFLOAT16 buffer.
+   * {@link #copyFrom(Buffer)} of a whole array of raw 16-bit floats into a FLOAT16 or BFLOAT16
+   * buffer.
    *
    * @param source an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyFrom(short[] source) {
     copyFrom(ShortBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   /**
-   * Copies a whole array into an INT32 buffer.
+   * {@link #copyFrom(Buffer)} of a whole array into an INT32 buffer.
    *
    * @param source an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyFrom(int[] source) {
     copyFrom(IntBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   /**
-   * Copies a whole array into an INT64 buffer.
+   * {@link #copyFrom(Buffer)} of a whole array into an INT64 buffer.
    *
    * @param source an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyFrom(long[] source) {
     copyFrom(LongBuffer.wrap(Objects.requireNonNull(source, "source")));
   }
 
   /**
-   * Copies a FLOAT32 buffer into an array.
+   * {@link #copyTo(Buffer)} of a FLOAT32 buffer into a whole array.
    *
    * @param target an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyTo(float[] target) {
     copyTo(FloatBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   /**
-   * Copies a FLOAT64 buffer into an array.
+   * {@link #copyTo(Buffer)} of a FLOAT64 buffer into a whole array.
    *
    * @param target an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyTo(double[] target) {
     copyTo(DoubleBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   /**
-   * Copies the raw bits of a FLOAT16 or BFLOAT16 buffer into an array.
+   * {@link #copyTo(Buffer)} of the raw bits of a FLOAT16 or BFLOAT16 buffer into a whole array.
    *
    * @param target an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyTo(short[] target) {
     copyTo(ShortBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   /**
-   * Copies an INT32 buffer into an array.
+   * {@link #copyTo(Buffer)} of an INT32 buffer into a whole array.
    *
    * @param target an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyTo(int[] target) {
     copyTo(IntBuffer.wrap(Objects.requireNonNull(target, "target")));
   }
 
   /**
-   * Copies an INT64 buffer into an array.
+   * {@link #copyTo(Buffer)} of an INT64 buffer into a whole array.
    *
    * @param target an array of exactly {@link #count()} elements
-   * @throws IllegalArgumentException if the type or length does not match
    */
   default void copyTo(long[] target) {
     copyTo(LongBuffer.wrap(Objects.requireNonNull(target, "target")));
