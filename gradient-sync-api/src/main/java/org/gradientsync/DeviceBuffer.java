@@ -301,19 +301,17 @@ public interface DeviceBuffer extends AutoCloseable {
 
   private void requireElements(String view, DataType... types) {
     if (!Arrays.asList(types).contains(type())) {
+      String right =
+          switch (type()) {
+            case FLOAT32 -> "floats";
+            case FLOAT64 -> "doubles";
+            case FLOAT16, BFLOAT16 -> "shorts";
+            case INT32 -> "ints";
+            case INT64 -> "longs";
+          };
       throw new UnsupportedOperationException(
-          "elements are of another type: view="
-              + view
-              + ", buffer="
-              + this
-              + "; use "
-              + switch (type()) {
-                case FLOAT32 -> "floats()";
-                case FLOAT64 -> "doubles()";
-                case FLOAT16, BFLOAT16 -> "shorts()";
-                case INT32 -> "ints()";
-                case INT64 -> "longs()";
-              });
+          "elements are of another type: view=%s, buffer=%s; use %s()"
+              .formatted(view, this, right));
     }
   }
 }

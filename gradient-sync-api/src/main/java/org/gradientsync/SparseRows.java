@@ -58,26 +58,15 @@ public final class SparseRows {
     long count = buffer == null ? elements.length : buffer.count();
     if (tableRows < 0 || width < 1 || (long) indices.length * width != count) {
       throw new IllegalArgumentException(
-          "not rows of a table: tableRows="
-              + tableRows
-              + ", width="
-              + width
-              + ", indices="
-              + indices.length
-              + ", elements="
-              + count
-              + "; give width elements for each index");
+          ("not rows of a table: tableRows=%s, width=%s, indices=%s, elements=%s;"
+                  + " give width elements for each index")
+              .formatted(tableRows, width, indices.length, count));
     }
     for (int i = 0; i < indices.length; i++) {
       if (indices[i] < 0 || indices[i] >= tableRows) {
         throw new IllegalArgumentException(
-            "no such row: indices["
-                + i
-                + "]="
-                + indices[i]
-                + ", tableRows="
-                + tableRows
-                + "; rows count from 0");
+            "no such row: indices[%s]=%s, tableRows=%s; rows count from 0"
+                .formatted(i, indices[i], tableRows));
       }
     }
   }

@@ -280,15 +280,8 @@ public interface BackendDevice extends Device, AutoCloseable {
     boolean floats = type == DataType.FLOAT32 || type == DataType.FLOAT64;
     if (buffer.count() != count || buffer.type() != type || !floats) {
       throw new IllegalArgumentException(
-          "matrix does not fit, or is neither FLOAT32 nor FLOAT64: "
-              + name
-              + "="
-              + buffer
-              + ", expected="
-              + type
-              + "["
-              + count
-              + "]");
+          "matrix does not fit, or is neither FLOAT32 nor FLOAT64: %s=%s, expected=%s[%s]"
+              .formatted(name, buffer, type, count));
     }
   }
 
@@ -336,14 +329,8 @@ public interface BackendDevice extends Device, AutoCloseable {
         || target.count() % width != 0
         || table.count() != source.count() / width + target.count() / width + 1) {
       throw new IllegalArgumentException(
-          "rows, or their table, do not fit: source="
-              + source
-              + ", table="
-              + table
-              + ", width="
-              + width
-              + ", target="
-              + target);
+          "rows, or their table, do not fit: source=%s, table=%s, width=%s, target=%s"
+              .formatted(source, table, width, target));
     }
   }
 

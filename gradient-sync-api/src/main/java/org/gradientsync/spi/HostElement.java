@@ -53,9 +53,8 @@ public enum HostElement {
       return LONG;
     }
     throw new IllegalArgumentException(
-        "char buffers are not supported: length="
-            + buffer.remaining()
-            + "; copy the elements to a ShortBuffer");
+        "char buffers are not supported: length=%s; copy the elements to a ShortBuffer"
+            .formatted(buffer.remaining()));
   }
 
   /**
@@ -84,15 +83,8 @@ public enum HostElement {
     long expected = buffer.usedCount() * (bytes ? buffer.type().sizeInBytes() : 1);
     if (host.remaining() != expected) {
       throw new IllegalArgumentException(
-          "length does not match: "
-              + role
-              + "="
-              + host.remaining()
-              + ", expected="
-              + expected
-              + ", buffer="
-              + buffer
-              + "; use slice() for a part");
+          "length does not match: %s=%s, expected=%s, buffer=%s; use slice() for a part"
+              .formatted(role, host.remaining(), expected, buffer));
     }
   }
 

@@ -286,13 +286,8 @@ public final class Settings {
           text.startsWith("P") ? Duration.parse(text) : Duration.ofSeconds(Long.parseLong(text));
     } catch (RuntimeException e) {
       throw new IllegalArgumentException(
-          "not a "
-              + (name.equals("timeout") ? "time-out" : "time")
-              + ": gradientsync."
-              + name
-              + "="
-              + text
-              + "; give seconds (90) or ISO 8601 (PT90S)",
+          "not a %s: gradientsync.%s=%s; give seconds (90) or ISO 8601 (PT90S)"
+              .formatted(name.equals("timeout") ? "time-out" : "time", name, text),
           e);
     }
     if (duration.isZero() || duration.isNegative()) {

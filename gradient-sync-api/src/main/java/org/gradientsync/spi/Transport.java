@@ -112,11 +112,9 @@ public interface Transport extends AutoCloseable {
    */
   default void goOnWithout(List<Integer> lost) {
     throw new UnavailableException(
-        "this job cannot go on without a rank: launcher="
-            + name()
-            + ", rank="
-            + rank()
-            + "; start it with gradient-sync run --launcher tcp, or as threads with LocalRanks");
+        ("this job cannot go on without a rank: launcher=%s, rank=%s;"
+                + " start it with gradient-sync run --launcher tcp, or as threads with LocalRanks")
+            .formatted(name(), rank()));
   }
 
   /**
