@@ -76,12 +76,12 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * A direct buffer over a range of elements, to pass to a transport. On a device other than the
-   * host it only carries an address: Java code must never read or write it.
+   * {@return a direct buffer over a range of elements, to pass to a transport; null if the memory
+   * of this range is not contiguous} On a device other than the host it only carries an address:
+   * Java code must never read or write it.
    *
    * @param first the first element
    * @param elements the number of elements; their size in bytes fits an int
-   * @return the view, or null if the memory of this range is not contiguous
    */
   public abstract ByteBuffer nativeView(long first, long elements);
 
@@ -103,11 +103,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   protected abstract void zero();
 
   /**
-   * Creates a view. The caller has checked the range.
+   * {@return a new view of a part of this buffer} The caller has checked the range.
    *
    * @param offset the first element
    * @param elements the number of elements
-   * @return the view
    */
   protected abstract AbstractDeviceBuffer view(long offset, long elements);
 
@@ -206,11 +205,10 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Whether this buffer and another one are views of the same memory and have elements in common.
-   * Buffers that wrap the same memory separately are not known to overlap.
+   * {@return whether this buffer and another one are views of the same memory and have elements in
+   * common} Buffers that wrap the same memory separately are not known to overlap.
    *
    * @param other a buffer of the same type
-   * @return true if they overlap
    */
   public final boolean overlaps(AbstractDeviceBuffer other) {
     long first = offsetInWhole();
@@ -220,11 +218,11 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Whether this buffer is exactly this part of another one.
+   * {@return whether this buffer begins at an element of another one, in the same memory; the
+   * caller knows the counts}
    *
    * @param other a buffer of the same type
    * @param first the first element in the other buffer
-   * @return true if this buffer begins there; the caller knows the counts
    */
   public final boolean isPartOf(AbstractDeviceBuffer other, long first) {
     return whole() == other.whole() && offsetInWhole() == other.offsetInWhole() + first;
@@ -275,10 +273,9 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * Describes the position of an element for errors.
+   * {@return the position of an element for errors, for example {@code index=1077 (layer3[77])}}
    *
    * @param element the element's index
-   * @return for example {@code index=1077 (layer3[77])}
    */
   public final String placeOf(long element) {
     String given = elementNames.apply(element);
@@ -351,12 +348,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     return closed || device.isClosed() || parent != null && parent.isClosed();
   }
 
-  /**
-   * Throws if this buffer is closed.
-   *
-   * @throws IllegalStateException if this buffer, the buffer that it is a view of, or its device is
-   *     closed
-   */
+  /** Throws an {@link IllegalStateException} if this buffer {@linkplain #isClosed is closed}. */
   public final void requireOpen() {
     if (isClosed()) {
       throw new IllegalStateException(

@@ -18,11 +18,11 @@ public interface BackendDevice extends Device, AutoCloseable {
   AbstractDeviceBuffer allocate(DataType type, long count);
 
   /**
-   * Throws if no buffer can have this many elements.
+   * Throws an {@link IllegalArgumentException} if no buffer can have this many elements: if the
+   * count is negative, or its bytes do not fit a long.
    *
    * @param type the element type
    * @param count the number of elements
-   * @throws IllegalArgumentException if count is negative or its bytes do not fit a long
    */
   static void requireCount(DataType type, long count) {
     Objects.requireNonNull(type, "type");
@@ -116,37 +116,34 @@ public interface BackendDevice extends Device, AutoCloseable {
   Stream stream();
 
   /**
-   * Creates a stream for averages that overlap with the work of {@link #stream()}, such as a
-   * backward pass. Its work has a higher priority.
+   * {@return a new stream, which the caller closes, for averages that overlap with the work of
+   * {@link #stream()}, such as a backward pass} Its work has a higher priority.
    *
    * @param sparing whether its work may use only a part of the device
-   * @return a stream that the caller closes
    */
   Stream createStream(boolean sparing);
 
   /**
-   * Creates an event.
+   * {@return a new event, which the caller closes}
    *
    * @param timed whether the event records its time; an event that does not is cheaper
-   * @return an event that the caller closes
    */
   Event createEvent(boolean timed);
 
   /**
-   * Creates a view of a buffer that belongs to another stream. The caller orders the work on the
-   * two streams.
+   * {@return a view of a buffer that belongs to another stream, valid until the buffer is closed}
+   * The caller orders the work on the two streams.
    *
    * @param stream a stream of this device
    * @param buffer a buffer of this device
-   * @return a view, which is valid until the buffer is closed
    */
   DeviceBuffer on(Stream stream, DeviceBuffer buffer);
 
   /**
-   * The stream that a buffer belongs to.
+   * {@return the stream that a buffer belongs to: that given at allocation or to {@link #on}, or
+   * this device's own}
    *
    * @param buffer a buffer of this device
-   * @return the stream given at allocation or to {@link #on}, or this device's own
    */
   Stream streamOf(DeviceBuffer buffer);
 
@@ -163,11 +160,11 @@ public interface BackendDevice extends Device, AutoCloseable {
   void convert(DeviceBuffer source, DeviceBuffer target);
 
   /**
-   * Throws if {@link #convert} does not support the arguments.
+   * Throws an {@link IllegalArgumentException} if {@link #convert} does not support these types or
+   * counts.
    *
    * @param source the buffer to read
    * @param target the buffer to write
-   * @throws IllegalArgumentException if the types or counts do not match
    */
   static void requireConvertible(DeviceBuffer source, DeviceBuffer target) {
     DataType other = source.type() == DataType.FLOAT32 ? target.type() : source.type();
@@ -246,7 +243,8 @@ public interface BackendDevice extends Device, AutoCloseable {
       int columns);
 
   /**
-   * Throws if {@link #multiply} does not support the arguments.
+   * Throws an {@link IllegalArgumentException} if {@link #multiply} does not support these sizes or
+   * types, or a size is negative.
    *
    * @param a rows times inner elements
    * @param b inner times columns elements
@@ -254,7 +252,6 @@ public interface BackendDevice extends Device, AutoCloseable {
    * @param rows the rows of op(A) and C
    * @param inner the columns of op(A) and rows of op(B)
    * @param columns the columns of op(B) and C
-   * @throws IllegalArgumentException if sizes or types do not match, or a size is negative
    */
   static void requireMatrices(
       DeviceBuffer a, DeviceBuffer b, DeviceBuffer c, int rows, int inner, int columns) {
@@ -268,13 +265,13 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Throws if {@link #multiply} and {@link #addScaled} cannot take a buffer.
+   * Throws an {@link IllegalArgumentException} if {@link #multiply} and {@link #addScaled} cannot
+   * take a buffer: if count or type are others, or the type is neither FLOAT32 nor FLOAT64.
    *
    * @param name the argument's name in the exception
    * @param buffer the buffer
    * @param count the number of elements that it must have
    * @param type the type that it must have
-   * @throws IllegalArgumentException if it has others, or is neither FLOAT32 nor FLOAT64
    */
   static void requireMatrix(String name, DeviceBuffer buffer, long count, DataType type) {
     boolean floats = type == DataType.FLOAT32 || type == DataType.FLOAT64;
@@ -312,13 +309,13 @@ public interface BackendDevice extends Device, AutoCloseable {
   void sumRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target);
 
   /**
-   * Throws if {@link #sumRows} does not support the arguments.
+   * Throws an {@link IllegalArgumentException} if {@link #sumRows} does not support these counts or
+   * types.
    *
    * @param source the rows to add up
    * @param table the numbers of these rows
    * @param width the number of elements of a row
    * @param target receives the sums
-   * @throws IllegalArgumentException if the counts or types do not match
    */
   static void requireRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target) {
     if (source.type() != DataType.FLOAT32
@@ -335,12 +332,11 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * What computes {@link #multiply} and {@link #addScaled}, with its version and hardware. Devices
-   * that return the same text get the same bits for the same elements. May load a library, after
-   * the work enqueued on the buffer's stream is done.
+   * {@return what computes {@link #multiply} and {@link #addScaled}, with its version and hardware,
+   * in one line} Devices that return the same text get the same bits for the same elements. May
+   * load a library, after the work enqueued on the buffer's stream is done.
    *
    * @param buffer a buffer of this device
-   * @return one line of text
    */
   String products(DeviceBuffer buffer);
 

@@ -87,43 +87,40 @@ public class CollectiveCall {
     }
 
     /**
-     * The number of blocks of the input.
+     * {@return the number of blocks of the input, 1 or the number of ranks}
      *
      * @param ranks the number of ranks
-     * @return 1 or the number of ranks
      */
     public int inputBlocks(int ranks) {
       return this == REDUCE_SCATTER || this == SCATTER || this == ALL_TO_ALL ? ranks : 1;
     }
 
     /**
-     * The number of blocks of the output.
+     * {@return the number of blocks of the output, 1 or the number of ranks}
      *
      * @param ranks the number of ranks
-     * @return 1 or the number of ranks
      */
     public int outputBlocks(int ranks) {
       return this == ALL_GATHER || this == GATHER || this == ALL_TO_ALL ? ranks : 1;
     }
 
     /**
-     * Whether a rank has an input.
+     * {@return whether a rank has an input: false for ranks other than the root of a scatter, for a
+     * receive and a barrier}
      *
      * @param rank the rank
      * @param root the root, if there is one
-     * @return false for ranks other than the root of a scatter, for a receive and a barrier
      */
     public boolean hasInput(int rank, int root) {
       return this == SCATTER ? rank == root : this != RECEIVE && this != BARRIER;
     }
 
     /**
-     * Whether a rank has an output.
+     * {@return whether a rank has an output: false for ranks other than the root of a gather or a
+     * reduction to one rank, for a send and a barrier}
      *
      * @param rank the rank
      * @param root the root, if there is one
-     * @return false for ranks other than the root of a gather or a reduction to one rank, for a
-     *     send and a barrier
      */
     public boolean hasOutput(int rank, int root) {
       return this == GATHER || this == REDUCE ? rank == root : this != SEND && this != BARRIER;
@@ -203,44 +200,40 @@ public class CollectiveCall {
   }
 
   /**
-   * An all-reduce.
+   * {@return a new all-reduce}
    *
    * @param buffer the elements to reduce in place
    * @param op the reduction
-   * @return a new call
    */
   public static CollectiveCall allReduce(DeviceBuffer buffer, ReduceOp op) {
     return new CollectiveCall(Kind.ALL_REDUCE, buffer, buffer, op, RankGroup.NO_RANK);
   }
 
   /**
-   * A broadcast.
+   * {@return a new broadcast}
    *
    * @param buffer the elements to send or to receive
    * @param root the rank that has the data
-   * @return a new call
    */
   public static CollectiveCall broadcast(DeviceBuffer buffer, int root) {
     return new CollectiveCall(Kind.BROADCAST, buffer, buffer, null, root);
   }
 
   /**
-   * A message to another rank.
+   * {@return a new message to another rank}
    *
    * @param buffer the elements to send
    * @param peer the other rank
-   * @return a new call
    */
   public static CollectiveCall send(DeviceBuffer buffer, int peer) {
     return new CollectiveCall(Kind.SEND, buffer, null, null, peer);
   }
 
   /**
-   * A message from another rank.
+   * {@return a new message from another rank}
    *
    * @param buffer where to receive the elements
    * @param peer the other rank
-   * @return a new call
    */
   public static CollectiveCall receive(DeviceBuffer buffer, int peer) {
     return new CollectiveCall(Kind.RECEIVE, null, buffer, null, peer);
@@ -317,10 +310,9 @@ public class CollectiveCall {
   }
 
   /**
-   * The number of elements of a block, if all blocks have the same count.
+   * {@return the number of elements of a block, 0 or more, if all blocks have the same count}
    *
    * @param ranks the number of ranks
-   * @return 0 or more
    */
   public long blockCount(int ranks) {
     return in != null

@@ -13,10 +13,10 @@ public interface DeviceCalls {
   void enqueued(CollectiveCall call);
 
   /**
-   * How errors and reports show a call. Any thread may call it.
+   * {@return how errors and reports show a call, for example {@code allReduce(FLOAT32[1000] "w1",
+   * AVERAGE)}} Any thread may call it.
    *
    * @param call a call
-   * @return for example {@code allReduce(FLOAT32[1000] "w1", AVERAGE)}
    */
   String describe(CollectiveCall call);
 

@@ -22,18 +22,16 @@ public interface DeviceProvider {
   }
 
   /**
-   * Whether a rank can use such a device. Does not communicate.
+   * {@return whether a rank can use such a device, and if not, why} Does not communicate.
    *
    * @param request the rank and its settings
-   * @return usable, or why not
    */
   Availability availability(DeviceRequest request);
 
   /**
-   * Opens the rank's device.
+   * {@return the rank's device, newly opened, which the caller closes}
    *
    * @param request the rank and its settings
-   * @return a device that the caller closes
    */
   BackendDevice open(DeviceRequest request);
 }

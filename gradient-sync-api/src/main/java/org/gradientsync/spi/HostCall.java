@@ -66,22 +66,14 @@ public final class HostCall extends CollectiveCall {
     return tag;
   }
 
-  /**
-   * Refuses, because this call does not change.
-   *
-   * @throws UnsupportedOperationException always
-   */
+  /** Throws an {@link UnsupportedOperationException}, because this call does not change. */
   @Override
   public CollectiveCall set(
       Kind newKind, DeviceBuffer newIn, DeviceBuffer newOut, ReduceOp newOp, int newRoot) {
     throw new UnsupportedOperationException("a call on Java buffers does not change: " + this);
   }
 
-  /**
-   * Refuses, because this call does not change.
-   *
-   * @throws UnsupportedOperationException always
-   */
+  /** Throws an {@link UnsupportedOperationException}, because this call does not change. */
   @Override
   public CollectiveCall counts(long[] newInCounts, long[] newOutCounts) {
     throw new UnsupportedOperationException("a call on Java buffers does not change: " + this);

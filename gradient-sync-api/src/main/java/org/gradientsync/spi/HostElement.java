@@ -32,10 +32,9 @@ public enum HostElement {
   }
 
   /**
-   * The element type of a buffer. Allocates nothing.
+   * {@return the element type of a buffer} Allocates nothing.
    *
    * @param buffer any buffer but a char buffer
-   * @return the buffer's element type
    * @throws IllegalArgumentException for a char buffer
    */
   public static HostElement of(Buffer buffer) {
@@ -58,10 +57,10 @@ public enum HostElement {
   }
 
   /**
-   * The Java representation of a data type's elements.
+   * {@return the Java representation of a data type's elements, for example SHORT for the 16-bit
+   * floats}
    *
    * @param type the data type
-   * @return for example SHORT for the 16-bit floats
    */
   public static HostElement of(DataType type) {
     return switch (type) {
@@ -94,10 +93,9 @@ public enum HostElement {
   }
 
   /**
-   * Views bytes as elements of this type.
+   * {@return a view of bytes as elements of this type, or the bytes themselves}
    *
    * @param bytes a buffer in native byte order
-   * @return a view of the bytes, or the bytes themselves
    */
   public Buffer view(ByteBuffer bytes) {
     return switch (this) {

@@ -45,10 +45,10 @@ public interface JobProcess {
   void abort(int code);
 
   /**
-   * Describes the ranks that are known to have died or to be stopped. Does not communicate.
+   * {@return which ranks are known to have died or to be stopped, for example {@code rank 1
+   * (host=node7, process=4711) is stopped}, or an empty text} Does not communicate.
    *
    * @param asked the ranks of the job to look at
-   * @return for example {@code rank 1 (host=node7, process=4711) is stopped}, or an empty text
    */
   String troubles(IntPredicate asked);
 }

@@ -28,10 +28,10 @@ public interface Launcher {
   }
 
   /**
-   * Which launcher counts if several have started this process.
+   * {@return which launcher counts if several have started this process: from 0 to 1000, the
+   * highest counts}
    *
    * @param settings the user's settings
-   * @return 0 to 1000, the highest counts
    */
   default int priority(Settings settings) {
     return 100;

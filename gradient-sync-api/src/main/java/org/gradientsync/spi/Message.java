@@ -20,10 +20,9 @@ public interface Message extends AutoCloseable {
   default void start() {}
 
   /**
-   * Advances the transfer and returns whether it is complete.
+   * {@return whether the memory may be used again: the transfer is complete, or no transfer was
+   * started since it was last found complete} Advances the transfer.
    *
-   * @return true if the memory may be used again: the transfer is complete, or no transfer was
-   *     started since it was last found complete
    * @throws org.gradientsync.RankLostException if the transport knows that the peer has failed
    */
   boolean test();

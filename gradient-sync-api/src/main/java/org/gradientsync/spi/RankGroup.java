@@ -38,53 +38,50 @@ public interface RankGroup extends AutoCloseable {
   Timeouts timeouts();
 
   /**
-   * A rank's number, host and process, for errors. Any thread may call it.
+   * {@return a rank's number, host and process, for errors, for example {@code rank 3 (host=node7,
+   * process=4711)}} Any thread may call it.
    *
    * @param peer a rank of the group
-   * @return for example {@code rank 3 (host=node7, process=4711)}
    */
   String name(int peer);
 
   /**
-   * The {@link #name} of several ranks, or only their numbers if there are many. Any thread may
-   * call it.
+   * {@return the {@link #name} of several ranks, or only their numbers if there are many, for
+   * example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}} Any thread may call it.
    *
    * @param peers ranks of the group
-   * @return for example {@code rank 1 (host=node7, process=4711) and rank 2 (...)}
    */
   String names(List<Integer> peers);
 
   /**
-   * Whether a rank is alive. Any thread may call it.
+   * {@return whether a rank is alive: false if it is known to have died} Any thread may call it.
    *
    * @param peer a rank of the group
-   * @return false if the rank is known to have died
    */
   boolean isAlive(int peer);
 
   /**
-   * The reason that another rank gave when it left the group. Any thread may call it.
+   * {@return the reason that another rank gave when it left the group, for example {@code it closed
+   * its side or ended}, or an empty text if it has not left} Any thread may call it.
    *
    * @param peer another rank
-   * @return for example {@code it closed its side or ended}, or an empty text if it has not left
    */
   String whyLeft(int peer);
 
   /**
-   * Whether another rank has told this one that a call of it failed, or that it has left. Any
-   * thread may call it.
+   * {@return whether another rank has told this one that a call of it failed, or that it has left}
+   * Any thread may call it.
    *
    * @param peer another rank
-   * @return false if that is not known yet
    */
   boolean hasGivenUp(int peer);
 
   /**
-   * The reason that another rank gave when one of its calls failed. Waits for the reason for up to
-   * 200 ms, because the failure can be visible earlier. Any thread may call it.
+   * {@return the reason that another rank gave when one of its calls failed, the message of its
+   * exception, or an empty text} Waits for the reason for up to 200 ms, because the failure can be
+   * visible earlier. Any thread may call it.
    *
    * @param peer another rank, which is known to have failed or left
-   * @return the message of the rank's exception, or an empty text
    */
   String whyGivenUp(int peer);
 

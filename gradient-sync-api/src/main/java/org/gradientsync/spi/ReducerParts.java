@@ -11,22 +11,22 @@ public interface ReducerParts {
   int HOST_CHUNK_BYTES = 256 << 10;
 
   /**
-   * Creates a reducer that hands the device's memory to the transport: {@link
-   * AbstractDeviceBuffer#nativeView} is what {@link Transport#sender} gets. The device adds.
+   * {@return a new reducer, which the caller closes, that hands the device's memory to the
+   * transport} {@link AbstractDeviceBuffer#nativeView} is what {@link Transport#sender} gets. The
+   * device adds.
    *
    * @param context the ranks, and a device whose memory the transport can read and write
    * @param name the reducer's {@link Reducer#name}
    * @param chunkBytes the size of a message in bytes, the same on all ranks; a multiple of 8
-   * @return a reducer that the caller closes
    */
   Reducer overMessages(SyncContext context, String name, int chunkBytes);
 
   /**
-   * Creates the fastest reducer of host memory that all ranks can use.
+   * {@return a new reducer, which the caller closes: the fastest of host memory that all ranks can
+   * use}
    *
    * @param context the ranks; its device does not count
    * @param host a device that {@link #hostDevice} returned
-   * @return a reducer that the caller closes
    */
   Reducer inHostMemory(SyncContext context, BackendDevice host);
 
@@ -34,12 +34,12 @@ public interface ReducerParts {
   BackendDevice hostDevice();
 
   /**
-   * Creates memory of each rank that all ranks of a node have mapped. Its files have no names any
-   * more, so nothing is left behind, however the ranks end.
+   * {@return for each rank new memory, all zeros, in native byte order, which all ranks of a node
+   * have mapped} Its files have no names any more, so nothing is left behind, however the ranks
+   * end.
    *
    * @param context the ranks, all on one node
    * @param bytes the size for each rank, more than 0
-   * @return for each rank its memory, all zeros, in native byte order
    * @throws org.gradientsync.UnavailableException on all ranks if one of them fails
    */
   ByteBuffer[] memoryOfNode(SyncContext context, int bytes);

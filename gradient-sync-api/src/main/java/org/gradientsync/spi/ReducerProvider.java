@@ -23,10 +23,10 @@ public interface ReducerProvider {
   }
 
   /**
-   * Whether the reducer works with this rank's device and launcher. Does not communicate.
+   * {@return whether the reducer works with this rank's device and launcher, and if not, why} Does
+   * not communicate.
    *
    * @param context this rank's group, device and settings
-   * @return usable, or why not
    */
   Availability availability(SyncContext context);
 

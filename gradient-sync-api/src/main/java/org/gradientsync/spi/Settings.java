@@ -14,7 +14,8 @@ import org.gradientsync.SumOrder;
 
 /**
  * What the user asked for: the builder's values first, then system properties named {@code
- * gradientsync.*}.
+ * gradientsync.*}. Times are in seconds or as ISO 8601 ({@code PT90S}). A method throws an {@link
+ * IllegalArgumentException} if its setting is not what its documentation says.
  */
 public final class Settings {
   /** The default of {@link Timeouts#timeout()}. */
@@ -63,11 +64,10 @@ public final class Settings {
   }
 
   /**
-   * These settings with others in their place.
+   * {@return these settings with others in their place}
    *
    * @param others values by name without the prefix; an empty one unsets what the builder or a
    *     system property has set
-   * @return new settings
    */
   public Settings with(Map<String, String> others) {
     Map<String, String> all = new HashMap<>(chosen);
@@ -76,10 +76,9 @@ public final class Settings {
   }
 
   /**
-   * One setting.
+   * {@return the value of one setting, or empty if nobody set it}
    *
    * @param name the name without the prefix, for example {@code reducer}
-   * @return the value, or empty if nobody set it
    */
   public Optional<String> get(String name) {
     String value = chosen.get(name);
@@ -112,14 +111,10 @@ public final class Settings {
   }
 
   /**
-   * How long a call waits, and what happens then: the settings {@code timeout}, in seconds or as
-   * ISO 8601 ({@code PT90S}, 5 minutes if not set), {@code dev.late} (when a call says in the log
-   * for whom it waits; in the same form, 10 seconds if not set), and {@code reports} (the folder in
-   * which a time-out leaves a folder of reports; the working folder if not set, none if it is
-   * {@code off}).
-   *
-   * @return what a group is made with
-   * @throws IllegalArgumentException if a setting is not what it should be
+   * {@return how long a call waits, and what happens then: the settings {@code timeout} (more than
+   * zero, 5 minutes if not set), {@code dev.late} (when a call says in the log for whom it waits;
+   * more than zero, 10 seconds if not set), and {@code reports} (the folder in which a time-out
+   * leaves a folder of reports; the working folder if not set, none if it is {@code off})}
    */
   public Timeouts timeouts() {
     String reports = get("reports").orElse(".");
@@ -136,12 +131,9 @@ public final class Settings {
   }
 
   /**
-   * How long calls go on after a signal (SIGTERM, SIGINT or SIGHUP) while the program's own
-   * shutdown hooks run: the setting {@code shutdown.grace}, in seconds or as ISO 8601 ({@code
-   * PT90S}).
-   *
-   * @return zero or more; 30 seconds if nobody set it
-   * @throws IllegalArgumentException if the setting is neither
+   * {@return how long calls go on after a signal (SIGTERM, SIGINT or SIGHUP) while the program's
+   * own shutdown hooks run: the setting {@code shutdown.grace}, zero or more; 30 seconds if nobody
+   * set it}
    */
   public Duration shutdownGrace() {
     return get("shutdown.grace").filter(text -> text.matches("0+|PT0S")).isPresent()
@@ -150,41 +142,33 @@ public final class Settings {
   }
 
   /**
-   * Whether gradients have to be finite: the setting {@code finite}; see {@link
-   * org.gradientsync.GradientSync.Builder#requireFinite}.
-   *
-   * @return false if nobody set it
-   * @throws IllegalArgumentException if it is neither {@code true} nor {@code false}
+   * {@return whether gradients have to be finite: the setting {@code finite}, {@code true} or
+   * {@code false}; false if nobody set it; see {@link
+   * org.gradientsync.GradientSync.Builder#requireFinite}}
    */
   public boolean finite() {
     return isYes("finite", "true", "false", false);
   }
 
   /**
-   * The setting {@code stop.on.signal}.
-   *
-   * @return whether a signal asks the ranks to stop; false if not set
-   * @throws IllegalArgumentException if it is neither true nor false
+   * {@return whether a signal asks the ranks to stop: the setting {@code stop.on.signal}, {@code
+   * true} or {@code false}; false if nobody set it}
    */
   public boolean stopOnSignal() {
     return isYes("stop.on.signal", "true", "false", false);
   }
 
   /**
-   * The setting {@code elastic}.
-   *
-   * @return whether a rank that fails ends alone; false if not set
-   * @throws IllegalArgumentException if it is neither true nor false
+   * {@return whether a rank that fails ends alone: the setting {@code elastic}, {@code true} or
+   * {@code false}; false if nobody set it}
    */
   public boolean elastic() {
     return isYes("elastic", "true", "false", false);
   }
 
   /**
-   * With how many ranks an elastic training goes on: the setting {@code elastic.min}.
-   *
-   * @return 1 if nobody set it
-   * @throws IllegalArgumentException if it is not a number from 1 on
+   * {@return with how many ranks an elastic training goes on: the setting {@code elastic.min}, 1 or
+   * more; 1 if nobody set it}
    */
   public int elasticMin() {
     String text = get("elastic.min").orElse("1");
@@ -196,22 +180,17 @@ public final class Settings {
   }
 
   /**
-   * How long fewer ranks wait for others to join, and how long a process waits that wants to: the
-   * setting {@code elastic.wait}.
-   *
-   * @return more than zero; 60 seconds if nobody set it
-   * @throws IllegalArgumentException if it is no time
+   * {@return how long fewer ranks wait for others to join, and how long a process waits that wants
+   * to: the setting {@code elastic.wait}, more than zero; 60 seconds if nobody set it}
    */
   public Duration elasticWait() {
     return duration("elastic.wait", DEFAULT_ELASTIC_WAIT);
   }
 
   /**
-   * How long another rank of an elastic job over TCP may send nothing, not even that it lives,
-   * before it counts as lost: the setting {@code elastic.silence}.
-   *
-   * @return one second or more; 30 seconds if nobody set it
-   * @throws IllegalArgumentException if it is no time, or less than a second
+   * {@return how long another rank of an elastic job over TCP may send nothing, not even that it
+   * lives, before it counts as lost: the setting {@code elastic.silence}, one second or more; 30
+   * seconds if nobody set it}
    */
   public Duration elasticSilence() {
     Duration silence = duration("elastic.silence", DEFAULT_ELASTIC_SILENCE);
@@ -223,21 +202,16 @@ public final class Settings {
   }
 
   /**
-   * Whether ranks of one node meet by messages, too: the setting {@code dev.rendezvous}.
-   *
-   * @return false if nobody set it
-   * @throws IllegalArgumentException if it is anything but {@code messages}
+   * {@return whether ranks of one node meet by messages, too: the setting {@code dev.rendezvous},
+   * {@code messages} or not set}
    */
   public boolean meetsByMessages() {
     return isOnly("dev.rendezvous", "messages", "unknown value");
   }
 
   /**
-   * Whether this process is a job of one rank, whatever launchers say: the setting {@code
-   * dev.launcher}.
-   *
-   * @return false if nobody set it
-   * @throws IllegalArgumentException if it is anything but {@code none}
+   * {@return whether this process is a job of one rank, whatever launchers say: the setting {@code
+   * dev.launcher}, {@code none} or not set}
    */
   public boolean isAlone() {
     return isOnly("dev.launcher", "none", "no such launcher");
@@ -254,12 +228,10 @@ public final class Settings {
   }
 
   /**
-   * A setting that is on or off.
+   * {@return whether a setting is on, which is {@code on} or {@code off}, in any case}
    *
    * @param name without its prefix
    * @param otherwise what it is if nobody set it
-   * @return whether it is on
-   * @throws IllegalArgumentException if it is neither {@code on} nor {@code off}, in any case
    */
   public boolean isOn(String name, boolean otherwise) {
     return isYes(name, "on", "off", otherwise);
@@ -298,11 +270,8 @@ public final class Settings {
   }
 
   /**
-   * The order in which sums are added: the setting {@code order}.
-   *
-   * @return RANKS if nobody set it
-   * @throws IllegalArgumentException if the setting is neither {@code ranks} nor {@code any}, in
-   *     any case
+   * {@return the order in which sums are added: the setting {@code order}, {@code ranks} or {@code
+   * any}, in any case; RANKS if nobody set it}
    */
   public SumOrder order() {
     return get("order").map(Settings::sumOrder).orElse(SumOrder.RANKS);
@@ -319,11 +288,8 @@ public final class Settings {
   }
 
   /**
-   * What FLOAT32 sums and averages travel as: the setting {@code wire}.
-   *
-   * @return FLOAT16 or BFLOAT16, or empty if nobody set it
-   * @throws IllegalArgumentException if the setting is neither {@code bfloat16} nor {@code
-   *     float16}, in any case
+   * {@return what FLOAT32 sums and averages travel as: the setting {@code wire}, {@code bfloat16}
+   * or {@code float16}, in any case; empty if nobody set it}
    */
   public Optional<DataType> wire() {
     return get("wire").map(Settings::wireType);

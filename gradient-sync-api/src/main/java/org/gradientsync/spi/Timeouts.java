@@ -27,10 +27,9 @@ public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) 
   }
 
   /**
-   * A limit in nanoseconds.
+   * {@return a limit in nanoseconds, ten years at most, so that several of them can be added}
    *
    * @param duration how long to wait
-   * @return nanoseconds, ten years at most, so that several of them can be added
    */
   public static long nanos(Duration duration) {
     return duration.compareTo(FOREVER) > 0 ? FOREVER.toNanos() : duration.toNanos();

@@ -33,40 +33,38 @@ public interface Transport extends AutoCloseable {
   int size();
 
   /**
-   * The node on which a rank runs.
+   * {@return the node on which a rank runs: a number that is the same for ranks on the same node,
+   * and different for ranks on different nodes}
    *
    * @param rank a rank of the job
-   * @return a number that is the same for ranks on the same node, and different for ranks on
-   *     different nodes
    */
   int nodeOf(int rank);
 
   /**
-   * The host and process of a rank, for errors.
+   * {@return the host and process of a rank, for errors, for example {@code host=node7,
+   * process=4711}, or an empty text}
    *
    * @param rank a rank of the job
-   * @return for example {@code host=node7, process=4711}, or an empty text
    */
   default String placeOf(int rank) {
     return "";
   }
 
   /**
-   * Whether a rank is alive, as far as this rank knows without communication.
+   * {@return whether a rank is alive, as far as this rank knows without communication: false only
+   * if the rank is known to have died}
    *
    * @param rank a rank of the job
-   * @return false only if the rank is known to have died
    */
   default boolean isAlive(int rank) {
     return true;
   }
 
   /**
-   * Whether a rank may live although {@link #isAlive} may say otherwise, because a divided network
-   * hides it.
+   * {@return whether a rank may live although {@link #isAlive} may say otherwise, because a divided
+   * network hides it: false only if the rank is known to have ended}
    *
    * @param rank a rank of the job
-   * @return false only if the rank is known to have ended
    */
   default boolean mayLive(int rank) {
     return isAlive(rank);
@@ -81,24 +79,22 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Creates a message to send.
+   * {@return a new message to send, which the caller closes}
    *
    * @param memory a direct buffer, which is sent from index 0 to its capacity
    * @param peer another rank
    * @param tag from 0 to {@link #MAX_TAG}
-   * @return a message that the caller closes
    */
   Message sender(ByteBuffer memory, int peer, int tag);
 
   /**
-   * Creates a message to receive.
+   * {@return a new message to receive, which the caller closes}
    *
    * @param memory a direct buffer, which receives a message of its capacity or less; bytes behind a
    *     shorter message do not change
    * @param peer another rank, or {@link #ANY_RANK} for the next message with the tag. Messages of
    *     one rank arrive in the order in which it has started them
    * @param tag from 0 to {@link #MAX_TAG}; of any rank only if no receiver of one rank has it
-   * @return a message that the caller closes
    */
   Message receiver(ByteBuffer memory, int peer, int tag);
 
@@ -128,13 +124,12 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * How many of the processes that wait can join the job, which then has no more ranks than it
-   * began with. Some rank counts them, the others do not know. Refuses those that wait with other
-   * settings: only they fail.
+   * {@return how many of the processes that wait can join the job, which then has no more ranks
+   * than it began with; 0 or more} Some rank counts them, the others do not know. Refuses those
+   * that wait with other settings: only they fail.
    *
    * @param ranks how many take part now
    * @param settings what all ranks of the job give alike, as text
-   * @return 0 or more
    */
   default int newcomers(int ranks, String settings) {
     return 0;
