@@ -11,20 +11,18 @@ public final class BFloat16 {
   private BFloat16() {}
 
   /**
-   * Widens a bfloat16 to a float. The result is exact.
+   * {@return the same number as a float}
    *
    * @param bits the number's 16 bits
-   * @return the same number as a float
    */
   public static float toFloat(short bits) {
     return Float.intBitsToFloat(bits << 16);
   }
 
   /**
-   * Rounds a float to bfloat16, to nearest even.
+   * {@return the 16 bits of a float rounded to bfloat16, to nearest even; {@link #NAN} for NaN}
    *
    * @param value any float
-   * @return its 16 bits; {@link #NAN} for NaN
    */
   public static short fromFloat(float value) {
     int bits = Float.floatToRawIntBits(value);

@@ -113,14 +113,13 @@ public interface BucketHook {
     GradientSync sync();
 
     /**
-     * Allocates memory that belongs to the communication stream, so that the hook's calls of {@link
-     * #sync} run in the order of the bucket's. Allocate once, in the first call with this bucket,
-     * and keep the buffer.
+     * {@return a new buffer filled with zeros, which the buckets close, at {@link
+     * GradientBuckets#rebuild} or {@link GradientBuckets#close}} It belongs to the communication
+     * stream, so that the hook's calls of {@link #sync} run in the order of the bucket's. Allocate
+     * once, in the first call with this bucket, and keep the buffer.
      *
      * @param type the element type
      * @param count the number of elements, 0 or more
-     * @return a buffer filled with zeros, which the buckets close, at {@link
-     *     GradientBuckets#rebuild} or {@link GradientBuckets#close}
      * @throws GradientSyncException if there is not enough memory
      */
     DeviceBuffer allocate(DataType type, long count);

@@ -79,7 +79,6 @@ public interface Communicator extends AutoCloseable {
    *     native byte order
    * @param type the element type, which must be one that the buffer can hold
    * @param op the reduction
-   * @throws IllegalArgumentException if the buffer does not hold such elements
    */
   void allReduce(Buffer data, DataType type, ReduceOp op);
 
@@ -133,7 +132,6 @@ public interface Communicator extends AutoCloseable {
    * @param receive this rank's part of the result
    * @param type the element type, which must be one that the buffers can hold
    * @param op the reduction
-   * @throws IllegalArgumentException as {@link #allReduce(Buffer, DataType, ReduceOp)} does
    */
   void reduceScatter(Buffer send, Buffer receive, DataType type, ReduceOp op);
 
@@ -307,30 +305,29 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * Whether a condition holds on any rank, such as a request to stop.
+   * {@return whether a condition holds on any rank, such as a request to stop; the same on all
+   * ranks}
    *
    * @param value this rank's
-   * @return true on all ranks if it is true on one
    */
   default boolean any(boolean value) {
     return reduce(value ? 1 : 0, ReduceOp.MAX) != 0;
   }
 
   /**
-   * Whether a condition holds on all ranks.
+   * {@return whether a condition holds on all ranks; the same on all ranks}
    *
    * @param value this rank's
-   * @return true on all ranks if it is true on each
    */
   default boolean all(boolean value) {
     return reduce(value ? 1 : 0, ReduceOp.MIN) != 0;
   }
 
   /**
-   * Adds a number of each rank, such as a count of rows. Wraps around.
+   * {@return the sum of a number of each rank, such as a count of rows; the same on all ranks}
+   * Wraps around.
    *
    * @param value this rank's
-   * @return the sum, the same on all ranks
    */
   default long sum(long value) {
     return reduce(value, ReduceOp.SUM);
@@ -343,21 +340,20 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * The greatest of a number of each rank. {@link GradientSync#mean} averages one.
+   * {@return the greatest of a number of each rank, by {@link Math#max(double, double)}: NaN if one
+   * is NaN; the same on all ranks} {@link GradientSync#mean} averages one.
    *
    * @param value this rank's
-   * @return the greatest by {@link Math#max(double, double)}: NaN if one is NaN; the same on all
-   *     ranks
    */
   default double max(double value) {
     return reduce(value, ReduceOp.MAX);
   }
 
   /**
-   * The least of a number of each rank.
+   * {@return the least of a number of each rank, by {@link Math#min(double, double)}: NaN if one is
+   * NaN; the same on all ranks}
    *
    * @param value this rank's
-   * @return the least by {@link Math#min(double, double)}: NaN if one is NaN; the same on all ranks
    */
   default double min(double value) {
     return reduce(value, ReduceOp.MIN);

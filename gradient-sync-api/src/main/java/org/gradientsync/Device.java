@@ -12,11 +12,10 @@ public interface Device {
   String kind();
 
   /**
-   * Allocates a buffer filled with zeros.
+   * {@return a new buffer filled with zeros, which the caller closes}
    *
    * @param type the element type
    * @param count the number of elements, 0 or more
-   * @return a buffer that the caller closes
    * @throws IllegalArgumentException if count is negative or larger than the device can address
    * @throws GradientSyncException if there is not enough memory
    * @throws IllegalStateException if the device is closed

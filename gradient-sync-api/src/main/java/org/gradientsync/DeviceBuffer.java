@@ -18,7 +18,8 @@ import java.util.Objects;
  * the order in which they are called, and {@link #copyTo} waits until the values are there. On the
  * host, every call is complete when it returns.
  *
- * <p>A buffer is not thread-safe.
+ * <p>A buffer is not thread-safe. What reads or writes its elements, or makes a view of them,
+ * throws an {@link IllegalStateException} if it {@linkplain #isClosed is closed}.
  */
 public interface DeviceBuffer extends AutoCloseable {
   /** {@return the element type} */
@@ -61,26 +62,23 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * Creates a view of a part of this buffer, without copying. The view becomes invalid when this
-   * buffer is closed. Closing the view does not close this buffer.
+   * {@return a view of a part of this buffer, without a copy} It becomes invalid when this buffer
+   * is closed. Closing the view does not close this buffer.
    *
    * @param offset the first element, from 0 to count
    * @param count the number of elements, from 0 to count minus offset
-   * @return the view
    * @throws IndexOutOfBoundsException if the part is not within this buffer
-   * @throws IllegalStateException if this buffer is closed
    */
   DeviceBuffer slice(long offset, long count);
 
   /**
-   * The elements in place, for code that computes them in Java, where the device is the host. The
-   * next call of a sync reads and writes them here. Do not touch them during a call, or after this
-   * buffer or its parent is closed: writes may be lost or change another buffer, and reading memory
-   * that was shared with other processes can throw an {@link InternalError}.
+   * {@return the elements in place, from 0 to {@link #sizeInBytes()}, in native byte order} For
+   * code that computes them in Java, where the device is the host; {@link #floats()} and similar
+   * views count elements. The next call of a sync reads and writes them here. Do not touch them
+   * during a call, or after this buffer or its parent is closed: writes may be lost or change
+   * another buffer, and reading memory that was shared with other processes can throw an {@link
+   * InternalError}.
    *
-   * @return from 0 to {@link #sizeInBytes()}, in native byte order; {@link #floats()} and similar
-   *     views count elements
-   * @throws IllegalStateException if this buffer is closed
    * @throws UnsupportedOperationException if the elements are on another device, or lie in several
    *     segments of the host's memory (only buffers above 1 GiB have several, see {@link
    *     #hostSegments})
@@ -98,7 +96,6 @@ public interface DeviceBuffer extends AutoCloseable {
    * @return views in the order of the elements, none of them empty, which together have all {@link
    *     #count()} elements: one for most buffers, several of at most 1 GiB for larger ones, none
    *     for an empty one. They are valid as long as those of {@link #slice}, and need not be closed
-   * @throws IllegalStateException if this buffer is closed
    * @throws UnsupportedOperationException if the elements are on another device
    */
   default List<DeviceBuffer> hostSegments() {
@@ -157,11 +154,7 @@ public interface DeviceBuffer extends AutoCloseable {
     return hostMemory().asLongBuffer();
   }
 
-  /**
-   * Sets all elements to zero. Ordered on the buffer's stream.
-   *
-   * @throws IllegalStateException if this buffer is closed
-   */
+  /** Sets all elements to zero. Ordered on the buffer's stream. */
   void fillZero();
 
   /**
@@ -173,7 +166,6 @@ public interface DeviceBuffer extends AutoCloseable {
    *
    * @param source a buffer with exactly {@link #count()} elements between position and limit
    * @throws IllegalArgumentException if its type or length does not match
-   * @throws IllegalStateException if this buffer is closed
    * @throws GradientSyncException as for {@link #copyTo(Buffer)}, if the call had to wait
    */
   void copyFrom(Buffer source);
@@ -185,7 +177,6 @@ public interface DeviceBuffer extends AutoCloseable {
    * @param target a writable buffer with exactly {@link #count()} elements between position and
    *     limit
    * @throws IllegalArgumentException if its type or length does not match
-   * @throws IllegalStateException if this buffer is closed
    * @throws GradientSyncException if a call on the device has failed since the host last waited for
    *     it, for example with a {@link MismatchedCallException} or {@link RankLostException}; thrown
    *     once for each failure

@@ -25,11 +25,11 @@ public interface Event extends AutoCloseable {
   void await();
 
   /**
-   * The time between two events of the same device, by the device's clock. Both must have been
-   * created with timing, recorded, and completed.
+   * {@return the time between two events of the same device, by the device's clock, in
+   * milliseconds; negative if {@code later} completed first} Both must have been created with
+   * timing, recorded, and completed.
    *
    * @param later the later event
-   * @return milliseconds; negative if {@code later} completed first
    */
   double millisecondsTo(Event later);
 

@@ -12,10 +12,9 @@ public final class Float16 {
   private Float16() {}
 
   /**
-   * Widens a half-precision number to a float. The result is exact.
+   * {@return the same number as a float}
    *
    * @param bits the number's 16 bits
-   * @return the same number as a float
    */
   public static float toFloat(short bits) {
     int sign = (bits & 0x8000) << 16;
@@ -32,10 +31,10 @@ public final class Float16 {
   }
 
   /**
-   * Rounds a float to half precision, to nearest even.
+   * {@return the 16 bits of a float rounded to half precision, to nearest even; infinity from 65520
+   * on, {@link #NAN} for NaN}
    *
    * @param value any float
-   * @return its 16 bits; infinity from 65520 on, {@link #NAN} for NaN
    */
   public static short fromFloat(float value) {
     int bits = Float.floatToRawIntBits(value);

@@ -63,23 +63,20 @@ public abstract class GradientSync implements AutoCloseable {
   protected GradientSync() {}
 
   /**
-   * Creates a sync with default settings and those of the system properties. Collective: every rank
-   * of the job creates its own at the same time.
+   * {@return a new sync with default settings and those of the system properties, which the caller
+   * closes} Collective: every rank of the job creates its own at the same time.
    *
-   * @return a sync that the caller closes
    * @throws UnavailableException if no device or reducer works here, or if the one that a system
    *     property asks for does not
-   * @throws RankLostException if a rank does not join in time, or has ended; with an MPI the
-   *     process cannot create a sync after that
+   * @throws RankLostException as {@link Builder#create} does
    */
   public static GradientSync create() {
     return builder().create();
   }
 
   /**
-   * Creates a builder, for choosing settings in code.
+   * {@return a new builder, for choosing settings in code}
    *
-   * @return a new builder
    * @throws UnavailableException if {@code gradient-sync-core}, or another {@link SyncProvider}, is
    *     neither on the class path nor on the module path
    */
@@ -111,11 +108,10 @@ public abstract class GradientSync implements AutoCloseable {
   }
 
   /**
-   * Allocates a buffer filled with zeros on this rank's device.
+   * {@return a new buffer filled with zeros on this rank's device, which the caller closes}
    *
    * @param type the element type
    * @param count the number of elements, 0 or more; may exceed 2^31
-   * @return a buffer that the caller closes
    * @throws IllegalArgumentException if count is negative or larger than the device can address
    * @throws GradientSyncException if there is not enough memory
    */
@@ -221,8 +217,9 @@ public abstract class GradientSync implements AutoCloseable {
    * <p>If the reducer does not block the host ({@code peer}), a failure on the device is thrown
    * when the host next waits for the device, for example in {@link DeviceBuffer#copyTo}, or by the
    * next call, which then does nothing, or by {@link #close()}. Such a failure breaks the sync,
-   * even if it is a call that does not match. With such a reducer, the ranks must always reduce the
-   * same buffers together: those with which they made their first call.
+   * even if it is a call that does not match. With such a reducer, the ranks must always use the
+   * same buffers together: those with which they made their first call. All this holds for {@link
+   * #allGather}, {@link #reduceScatter} and {@link #allToAll}, too.
    *
    * @param buffer a buffer of this sync, with the same type and count, and the same {@linkplain
    *     DeviceBuffer#named name} if it has one, on all ranks
@@ -241,11 +238,8 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void broadcast(DeviceBuffer buffer, int root);
 
   /**
-   * Gathers the elements of all ranks on every rank. Ordered on the streams of both buffers.
-   * Collective.
-   *
-   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
-   * #allReduce} describes, and the ranks must always use the same buffers together.
+   * Gathers the elements of all ranks on every rank. Ordered as {@link #allReduce}, on the streams
+   * of both buffers. Collective.
    *
    * @param in this rank's elements, the same type and count on all ranks; may be the slice of
    *     {@code out} that begins at {@code rank * in.count()}
@@ -270,11 +264,8 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Reduces each element over all ranks and leaves each rank one part of the result. {@link
    * ReduceOp} defines the bits, which are those of {@link #allReduce}. Moves (n-1)/n of the buffer
-   * in each direction, half as much as {@link #allReduce}. Ordered on the streams of both buffers.
+   * in each direction, half as much. Ordered as {@link #allReduce}, on the streams of both buffers.
    * Collective.
-   *
-   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
-   * #allReduce} describes, and the ranks must always use the same buffers together.
    *
    * @param in this rank's elements, the same type and count on all ranks; {@code size *
    *     out.count()} elements, which do not change unless {@code out} is one of its slices
@@ -345,11 +336,8 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void scatter(DeviceBuffer in, DeviceBuffer out, int root);
 
   /**
-   * Sends one part of this rank's elements to each rank, and receives one from each. Ordered on the
-   * streams of both buffers. Collective.
-   *
-   * <p>With a reducer that does not block the host, failures on the device are thrown as {@link
-   * #allReduce} describes, and the ranks must always use the same buffers together.
+   * Sends one part of this rank's elements to each rank, and receives one from each. Ordered as
+   * {@link #allReduce}, on the streams of both buffers. Collective.
    *
    * @param in part r goes to rank r; the same type and count on all ranks, a multiple of the number
    *     of ranks
@@ -445,20 +433,19 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void register(DeviceBuffer buffer);
 
   /**
-   * Averages one number over all ranks, such as a loss or another metric: (v0 + v1 + ...) / n in
-   * rank order, in double. Does not wait for the device. Collective.
+   * {@return the average of one number over all ranks, such as a loss or another metric: (v0 + v1 +
+   * ...) / n in rank order, in double, with the same bits on all ranks} Does not wait for the
+   * device. Collective.
    *
    * @param value this rank's number; NaN and infinities pass through
-   * @return the average, with the same bits on all ranks
    */
   public abstract double mean(double value);
 
   /**
-   * Gathers how many elements each rank has, for what differs in length. Does not wait for the
-   * device. Collective.
+   * {@return how many elements each rank has, in rank order, for what differs in length; the same
+   * on all ranks} Does not wait for the device. Collective.
    *
    * @param mine this rank's number, 0 or more
-   * @return one number for each rank, in rank order; the same on all ranks
    * @throws IllegalArgumentException on every rank if a number is negative
    */
   public long[] counts(long mine) {
@@ -611,10 +598,9 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void close();
 
   /**
-   * Creates a builder for {@link GradientBuckets#builder}.
+   * {@return a new builder for {@link GradientBuckets#builder}}
    *
    * @param parameters the model's parameters; may be empty, on all ranks
-   * @return a builder
    */
   protected abstract GradientBuckets.Builder newBuckets(List<Parameter> parameters);
 
@@ -627,34 +613,31 @@ public abstract class GradientSync implements AutoCloseable {
     protected Builder() {}
 
     /**
-     * Selects a reducer by name, instead of the fastest. System property {@code
+     * {@return this builder, with a reducer instead of the fastest} System property {@code
      * gradientsync.reducer}.
      *
      * @param name for example {@code host-staged}
-     * @return this builder
      */
     public Builder reducer(String name) {
       return set("reducer", name);
     }
 
     /**
-     * Selects a kind of device, instead of the fastest. System property {@code
+     * {@return this builder, with a kind of device instead of the fastest} System property {@code
      * gradientsync.device}.
      *
      * @param kind {@code cuda} or {@code gpu}, {@code host} or {@code cpu}
-     * @return this builder
      */
     public Builder device(String kind) {
       return set("device", kind);
     }
 
     /**
-     * Sets how long a call waits for another rank before it throws. System property {@code
-     * gradientsync.timeout}, in seconds. Five minutes if not set. Time for which the waiting
-     * process is suspended does not count, unless a GPU waits.
+     * {@return this builder, with how long a call waits for another rank before it throws} System
+     * property {@code gradientsync.timeout}, in seconds. Five minutes if not set. Time for which
+     * the waiting process is suspended does not count, unless a GPU waits.
      *
      * @param timeout more than zero
-     * @return this builder
      * @throws IllegalArgumentException if it is zero or negative
      */
     public Builder timeout(Duration timeout) {
@@ -785,14 +768,13 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * Sets the order in which sums are added. System property {@code gradientsync.order}: {@code
-     * ranks} or {@code any}. All ranks must choose the same. If not set, it is {@link
-     * SumOrder#RANKS}: every reducer but {@code nccl} gives the same bits, on any number of nodes.
-     * {@link SumOrder#ANY} allows reducers that move less between three nodes or more, and those of
-     * libraries whose order depends on the machine.
+     * {@return this builder, with the order in which sums are added} System property {@code
+     * gradientsync.order}: {@code ranks} or {@code any}. All ranks must choose the same. If not
+     * set, it is {@link SumOrder#RANKS}: every reducer but {@code nccl} gives the same bits, on any
+     * number of nodes. {@link SumOrder#ANY} allows reducers that move less between three nodes or
+     * more, and those of libraries whose order depends on the machine.
      *
      * @param order the order
-     * @return this builder
      */
     public Builder order(SumOrder order) {
       return set("order", Objects.requireNonNull(order, "order").name().toLowerCase(Locale.ROOT));

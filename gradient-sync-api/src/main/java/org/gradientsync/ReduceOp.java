@@ -34,20 +34,20 @@ public enum ReduceOp {
   }
 
   /**
-   * Whether this operation is defined for a type.
+   * {@return whether this operation is defined for a type: not {@link #AVERAGE} for an integer
+   * type}
    *
    * @param type the element type
-   * @return false for {@link #AVERAGE} of an integer type, otherwise true
    */
   public boolean isDefinedFor(DataType type) {
     return this != AVERAGE || type.isFloatingPoint();
   }
 
   /**
-   * Throws if this operation is not defined for a type.
+   * Throws an {@link IllegalArgumentException} if this operation {@linkplain #isDefinedFor is not
+   * defined} for a type.
    *
    * @param type the element type
-   * @throws IllegalArgumentException for {@link #AVERAGE} of an integer type
    */
   public void requireDefinedFor(DataType type) {
     if (!isDefinedFor(type)) {

@@ -38,8 +38,7 @@ public final class SparseRows {
    * @param indices the number of each row in the table, as above
    * @param buffer the elements of these rows, FLOAT32, one row after the other; kept, not copied;
    *     of the sync that averages them, and of its device's own stream
-   * @throws IllegalArgumentException if an index is not below {@code tableRows}, there are not
-   *     {@code indices.length * width} elements, or they have another type
+   * @throws IllegalArgumentException as above, or if the elements have another type
    */
   public SparseRows(long tableRows, int width, long[] indices, DeviceBuffer buffer) {
     this(tableRows, width, indices, null, Objects.requireNonNull(buffer, "buffer"));
