@@ -15,7 +15,8 @@ import java.util.List;
  *
  * <p>A hook that keeps state, such as what it has not sent yet, belongs to one {@link
  * GradientBuckets} of one rank: do not share it. Calls come one at a time, in the order of the
- * buckets, but not always on the same thread.
+ * buckets, but not always on the same thread. All methods but {@link #average} do nothing unless a
+ * hook overrides them.
  *
  * <p>The buckets with a hook split a sync of their own for it, which takes the memory that its
  * reducer needs. What the ranks tell each other with the averages, such as {@link
@@ -49,8 +50,7 @@ public interface BucketHook {
   /**
    * Called before the memory that the hook has allocated for a bucket is closed, by {@link
    * GradientBuckets#rebuild} and {@link GradientBuckets#close}: a hook that keeps state there takes
-   * it out. Not collective. Does nothing unless a hook overrides it. What it throws, {@code
-   * rebuild} or {@code close} throws.
+   * it out. Not collective. What it throws, {@code rebuild} or {@code close} throws.
    *
    * @param bucket a bucket that is not used after this call
    */
@@ -58,16 +58,14 @@ public interface BucketHook {
 
   /**
    * Called between steps when a {@link LossScaler} has changed the scale of the gradients: a hook
-   * that adds gradients of earlier steps to the next ones multiplies them. Does nothing unless a
-   * hook overrides it.
+   * that adds gradients of earlier steps to the next ones multiplies them.
    *
    * @param factor the new scale divided by the one before
    */
   default void rescale(double factor) {}
 
   /**
-   * Writes this rank's state for a checkpoint. Call it between steps. Does nothing unless a hook
-   * overrides it.
+   * Writes this rank's state for a checkpoint. Call it between steps.
    *
    * @param out receives the state
    * @throws IOException if it cannot be written
@@ -76,7 +74,7 @@ public interface BucketHook {
 
   /**
    * Continues from a state that {@link #save} has written on the same rank. Call it before the
-   * first step. Does nothing unless a hook overrides it.
+   * first step.
    *
    * @param in has the state
    * @throws IOException if it cannot be read, or is that of another hook

@@ -120,7 +120,8 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Wraps host memory that the caller allocated in a buffer, without copying. For ranks whose
    * device is the host; the classes of other devices wrap memory of those devices. Buffers that
-   * wrap the same memory separately are not known to overlap: do not use two of them in one call.
+   * wrap the same memory separately are not known to overlap: do not use two of them in one call or
+   * group.
    *
    * @param type the element type
    * @param memory a direct, writable buffer in native byte order, of which the part between
@@ -379,8 +380,7 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param buffer receives the elements; the same type and count as the sender's
    * @param peer another rank
-   * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
-   *     changed
+   * @throws MismatchedCallException as {@link #send} does
    */
   public abstract void receive(DeviceBuffer buffer, int peer);
 
@@ -393,8 +393,7 @@ public abstract class GradientSync implements AutoCloseable {
    * reducer {@code peer}, also floating-point sums and averages of large ones. Results are in the
    * buffers when this method has returned, in the order of their streams; {@code calls} must not
    * read or write them after the call that uses them. Messages move together, so what is received
-   * must not overlap what another message sends or receives. Buffers that wrap the same memory
-   * separately are not known to overlap: do not use them in one group.
+   * must not overlap what another message sends or receives.
    *
    * <p>Inside, the collectives on device memory, {@link #send} and {@link #receive} of this sync
    * can be called, by the same thread. Its other calls throw an {@link IllegalStateException}. A

@@ -10,8 +10,10 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.Stream;
 
 /**
- * A backend's device, with the operations that reducers need. Unless a method takes a stream, calls
- * are ordered on the device's own stream.
+ * A backend's device, with the operations that reducers need. An operation is ordered on the stream
+ * of the buffer that it changes, or without one on the device's own stream, and may return before
+ * the work is done. {@link #reduce}, {@link #accumulate}, {@link #finish}, {@link #copy} and {@link
+ * #convert} allocate nothing.
  */
 public interface BackendDevice extends Device, AutoCloseable {
   @Override
@@ -35,8 +37,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Reduces element by element, with the bits that {@link ReduceOp} promises. Ordered on the
-   * target's stream; it may return before the work is done. Allocates nothing.
+   * Reduces element by element, with the bits that {@link ReduceOp} promises.
    *
    * @param sources one buffer per rank in rank order, all with the target's type and count
    * @param target the buffer for the result; may be one of the sources
@@ -45,8 +46,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   void reduce(DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
 
   /**
-   * Continues a reduction that passes from node to node in rank order. Ordered on the target's
-   * stream; it may return before the work is done. Allocates nothing.
+   * Continues a reduction that passes from node to node in rank order.
    *
    * @param running the reduction over all ranks before, of the sources' {@linkplain
    *     org.gradientsync.DataType#accumulator accumulator type}; null if there are none
@@ -57,8 +57,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   void accumulate(DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op);
 
   /**
-   * Ends a reduction that passes from node to node, with the bits of {@link #reduce}. Ordered on
-   * the target's stream; it may return before the work is done. Allocates nothing.
+   * Ends a reduction that passes from node to node, with the bits of {@link #reduce}.
    *
    * @param running the reduction over all ranks before, of the accumulator type; null if there are
    *     none
@@ -71,8 +70,7 @@ public interface BackendDevice extends Device, AutoCloseable {
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, ReduceOp op, int ranks);
 
   /**
-   * Copies all elements, bit by bit. Ordered on the target's stream; it may return before the work
-   * is done. Allocates nothing.
+   * Copies all elements, bit by bit.
    *
    * @param source a buffer of this device
    * @param target a buffer of this device with the source's type and count, which does not overlap
@@ -148,9 +146,8 @@ public interface BackendDevice extends Device, AutoCloseable {
   Stream streamOf(DeviceBuffer buffer);
 
   /**
-   * Converts all elements from FLOAT32 to a 16-bit type or back. Ordered on the target's stream.
-   * Rounds to nearest even; values that are too large become infinite, and any NaN becomes the
-   * canonical one. Allocates nothing.
+   * Converts all elements from FLOAT32 to a 16-bit type or back. Rounds to nearest even; values
+   * that are too large become infinite, and any NaN becomes the canonical one.
    *
    * @param source a buffer of this device
    * @param target a buffer of this device with as many elements as the source; one of the two is
@@ -201,7 +198,7 @@ public interface BackendDevice extends Device, AutoCloseable {
 
   /**
    * Multiplies all elements by a factor: each in double, the product rounded to the buffer's type,
-   * with types of 16 bits by way of FLOAT32. Ordered on the buffer's stream.
+   * with types of 16 bits by way of FLOAT32.
    *
    * @param buffer a buffer of this device, of a floating-point type
    * @param factor a finite factor
@@ -211,9 +208,8 @@ public interface BackendDevice extends Device, AutoCloseable {
 
   /**
    * Multiplies two row-major matrices (BLAS's gemm): C = alpha op(A) op(B) + beta C, where op(A) is
-   * rows by inner, op(B) inner by columns, and C rows by columns. Ordered on c's stream, to which
-   * all three belong; it may return before the work is done. Each rounding of a sum is the device's
-   * own choice; see {@link #products}.
+   * rows by inner, op(B) inner by columns, and C rows by columns. All three belong to one stream.
+   * Each rounding of a sum is the device's own choice; see {@link #products}.
    *
    * @param alpha a factor
    * @param a rows times inner elements
@@ -283,8 +279,8 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y. Ordered on y's stream,
-   * to which both belong; it may return before the work is done.
+   * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y. Both belong to one
+   * stream.
    *
    * @param factor a factor
    * @param x as many elements as y, of the same type
@@ -295,8 +291,7 @@ public interface BackendDevice extends Device, AutoCloseable {
 
   /**
    * Adds up rows: each row of the target becomes the sum of some rows of the source, one after the
-   * other in the table's order from 0 on, each sum rounded; 0 if there are none. Ordered on the
-   * target's stream; it may return before the work is done.
+   * other in the table's order from 0 on, each sum rounded; 0 if there are none.
    *
    * @param source rows of {@code width} elements, FLOAT32
    * @param table INT32: the numbers of all rows of the source, those of the target's first row

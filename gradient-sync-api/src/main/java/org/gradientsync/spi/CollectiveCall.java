@@ -280,10 +280,7 @@ public class CollectiveCall {
     return root;
   }
 
-  /**
-   * {@return whether this rank sends a message; false for a receive, and for all that is no
-   * message}
-   */
+  /** {@return whether this rank sends a message} */
   public final boolean sends() {
     return kind == Kind.SEND;
   }
@@ -293,17 +290,13 @@ public class CollectiveCall {
     return inCounts != null || outCounts != null;
   }
 
-  /**
-   * {@return the counts of the input's blocks, by rank; null if all blocks have the same count, or
-   * the input is one block}
-   */
+  /** {@return the counts of the input's blocks, by rank; null for one block or one count of all} */
   public final long[] inCounts() {
     return inCounts;
   }
 
   /**
-   * {@return the counts of the output's blocks, by rank; null if all blocks have the same count, or
-   * the output is one block}
+   * {@return the counts of the output's blocks, by rank; null for one block or one count of all}
    */
   public final long[] outCounts() {
     return outCounts;

@@ -9,6 +9,10 @@ import org.gradientsync.ReduceOp;
  *
  * <p>The first call does all work that is necessary once for its buffers (allocation, registration,
  * exchange of addresses) and keeps the result. Later calls allocate nothing.
+ *
+ * <p>Collective methods throw a {@link org.gradientsync.MismatchedCallException} on every rank if
+ * the ranks' calls differ, before any data is touched, and a {@link
+ * org.gradientsync.RankLostException} if a rank does not join.
  */
 public interface Reducer extends AutoCloseable {
   /** {@return the reducer's name, as {@link ReducerProvider#name()}, for example {@code local}} */
@@ -16,13 +20,9 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * Runs a call, of which the library has checked types, counts and overlap. Ordered on the stream
-   * of {@link CollectiveCall#buffer}. All ranks make the same call; a message is a call of its two
-   * ranks.
+   * of {@link CollectiveCall#buffer}. Collective; a message is a call of its two ranks.
    *
    * @param call every kind but {@code BARRIER}; the caller may change it after this method returns
-   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' calls differ,
-   *     before any data is touched
-   * @throws org.gradientsync.RankLostException if a rank does not join
    */
   void run(CollectiveCall call);
 
@@ -33,8 +33,6 @@ public interface Reducer extends AutoCloseable {
    *
    * @param call a collective that all ranks have an input for, and no message; the caller may
    *     change it after this method returns
-   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' calls differ
-   * @throws org.gradientsync.RankLostException if a rank does not join
    */
   void prepare(CollectiveCall call);
 
@@ -59,8 +57,6 @@ public interface Reducer extends AutoCloseable {
    *     #run} and {@code op}; the caller closes it, before a part. Null on all ranks if the parts
    *     must be copied into a buffer, or reduced one by one
    * @throws IllegalStateException if they can be fused, but the stream is being captured
-   * @throws org.gradientsync.MismatchedCallException on every rank if the ranks' parts differ
-   * @throws org.gradientsync.RankLostException if a rank does not join
    */
   default AbstractDeviceBuffer fuse(List<AbstractDeviceBuffer> parts, ReduceOp op, String name) {
     return null;

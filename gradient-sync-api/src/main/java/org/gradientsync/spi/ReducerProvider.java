@@ -31,13 +31,11 @@ public interface ReducerProvider {
   Availability availability(SyncContext context);
 
   /**
-   * Creates the reducer. Collective, so it may communicate.
-   *
-   * <p>If a rank cannot create it, the ranks agree on that and all of them throw an {@link
+   * {@return a new reducer, which the caller closes} Collective, so it may communicate. If a rank
+   * cannot create it, the ranks agree on that and all of them throw an {@link
    * org.gradientsync.UnavailableException}; the library then tries the next reducer.
    *
    * @param context this rank's group, device and settings
-   * @return a reducer that the caller closes
    */
   Reducer create(SyncContext context);
 }

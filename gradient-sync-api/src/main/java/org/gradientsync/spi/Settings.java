@@ -49,7 +49,6 @@ public final class Settings {
           "wire");
 
   private static final String PREFIX = "gradientsync.";
-  private static final String NO_REPORTS = "off";
 
   private final Map<String, String> chosen;
 
@@ -120,8 +119,7 @@ public final class Settings {
     String reports = get("reports").orElse(".");
     Optional<Path> folder;
     try {
-      folder =
-          reports.equalsIgnoreCase(NO_REPORTS) ? Optional.empty() : Optional.of(Path.of(reports));
+      folder = reports.equalsIgnoreCase("off") ? Optional.empty() : Optional.of(Path.of(reports));
     } catch (InvalidPathException e) {
       throw new IllegalArgumentException(
           "not a folder: gradientsync.reports=" + reports + "; give a path, or off", e);
@@ -274,10 +272,7 @@ public final class Settings {
    * any}, in any case; RANKS if nobody set it}
    */
   public SumOrder order() {
-    return get("order").map(Settings::sumOrder).orElse(SumOrder.RANKS);
-  }
-
-  private static SumOrder sumOrder(String text) {
+    String text = get("order").orElse("ranks");
     return switch (text.toLowerCase(Locale.ROOT)) {
       case "ranks" -> SumOrder.RANKS;
       case "any" -> SumOrder.ANY;

@@ -149,11 +149,11 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
-   * Joins the new job. This one stays open. Called by all ranks that take part.
+   * {@return the transport of the new job, which this rank joins} This one stays open. Called by
+   * all ranks that take part.
    *
    * @param invitation what {@link #invite} has returned
    * @param rank this rank's number in the new job
-   * @return the new job's transport
    * @throws org.gradientsync.GradientSyncException if not all ranks come in time
    */
   default Transport join(byte[] invitation, int rank) {

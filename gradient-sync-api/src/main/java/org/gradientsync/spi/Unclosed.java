@@ -51,11 +51,10 @@ public final class Unclosed {
   }
 
   /**
-   * Watches a resource.
+   * {@return a new watch of a resource, on which the resource calls {@link #closed}}
    *
    * @param resource the resource, which may refer to the result
    * @param what the resource in the warning
-   * @return what the resource calls when it is closed
    */
   public static Unclosed watch(Object resource, String what) {
     return new Unclosed(resource, what);
