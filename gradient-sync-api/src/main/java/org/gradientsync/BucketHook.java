@@ -73,8 +73,7 @@ public interface BucketHook {
   default void save(DataOutput out) throws IOException {}
 
   /**
-   * Continues from a state that {@link #save} has written on the same rank. Call it before the
-   * first step.
+   * Continues from what {@link #save} has written on the same rank. Call it before the first step.
    *
    * @param in has the state
    * @throws IOException if it cannot be read, or is that of another hook
@@ -128,8 +127,7 @@ public interface BucketHook {
    *
    * @param index the parameter's index in the list given to {@link GradientBuckets#builder}
    * @param parameter the parameter
-   * @param gradient its gradient: a view into the bucket, of the communication stream. Do not close
-   *     it
+   * @param gradient its gradient: a view into the bucket, of the communication stream; do not close
    */
   record Part(int index, Parameter parameter, DeviceBuffer gradient) {}
 }

@@ -66,10 +66,7 @@ public interface Communicator extends AutoCloseable {
   /** {@return how long a call waits for another rank, more than zero} */
   Duration timeout();
 
-  /**
-   * Waits until every rank has called it. For a barrier among some of the ranks, use {@link
-   * #split}.
-   */
+  /** Waits until every rank has called it. For a barrier among some ranks, {@link #split}. */
   void barrier();
 
   /**
@@ -83,8 +80,7 @@ public interface Communicator extends AutoCloseable {
   void allReduce(Buffer data, DataType type, ReduceOp op);
 
   /**
-   * Calls {@link #allReduce(Buffer, DataType, ReduceOp)} with the element type of the buffer's
-   * class.
+   * {@link #allReduce(Buffer, DataType, ReduceOp)} with the element type of the buffer's class.
    *
    * @param data a float, double, int or long buffer
    * @param op the reduction
@@ -147,8 +143,7 @@ public interface Communicator extends AutoCloseable {
   /**
    * Gives each rank its part of the root's data.
    *
-   * @param send on the root, size times as many elements as receive; ignored and may be null
-   *     elsewhere
+   * @param send on the root, size times as many elements as receive; elsewhere ignored, may be null
    * @param receive this rank's part; the same type and count on all ranks
    * @param root the rank that has the data
    */
@@ -179,8 +174,7 @@ public interface Communicator extends AutoCloseable {
   void receive(Buffer data, int source, int tag);
 
   /**
-   * Sends to one rank and receives from the same or another one at the same time, as in a halo
-   * exchange.
+   * Sends to one rank and receives from that or another one at once, as in a halo exchange.
    *
    * @param send the elements to send
    * @param destination the rank that receives them
@@ -305,8 +299,7 @@ public interface Communicator extends AutoCloseable {
   }
 
   /**
-   * {@return whether a condition holds on any rank, such as a request to stop; the same on all
-   * ranks}
+   * {@return whether a condition holds on any rank, such as a request to stop; the same on all}
    *
    * @param value this rank's
    */

@@ -174,8 +174,7 @@ public interface DeviceBuffer extends AutoCloseable {
    * Waits for the values and copies them into a Java buffer. Takes the same types as {@link
    * #copyFrom(Buffer)} and does not change the target's position.
    *
-   * @param target a writable buffer with exactly {@link #count()} elements between position and
-   *     limit
+   * @param target writable, with exactly {@link #count()} elements between position and limit
    * @throws IllegalArgumentException if its type or length does not match
    * @throws GradientSyncException if a call on the device has failed since the host last waited for
    *     it, for example with a {@link MismatchedCallException} or {@link RankLostException}; thrown
@@ -202,8 +201,7 @@ public interface DeviceBuffer extends AutoCloseable {
   }
 
   /**
-   * {@link #copyFrom(Buffer)} of a whole array of raw 16-bit floats into a FLOAT16 or BFLOAT16
-   * buffer.
+   * {@link #copyFrom(Buffer)} of a whole array of raw bits into a FLOAT16 or BFLOAT16 buffer.
    *
    * @param source an array of exactly {@link #count()} elements
    */

@@ -3,21 +3,18 @@ package org.gradientsync;
 /**
  * A marker in a {@link Stream}, as a CUDA event. It completes when all work enqueued before it is
  * done, and can record the time at which that happens. Any thread may use an event. On a GPU its
- * methods throw a {@link DeviceException} for an error of the driver. Do not use it after it is
- * closed.
+ * methods throw a {@link DeviceException} for an error of the driver. Do not use it once closed.
  */
 public interface Event extends AutoCloseable {
   /**
-   * Records this event after the work enqueued so far. Recording again replaces the earlier
-   * recording.
+   * Records this event after the work enqueued so far. This replaces an earlier recording.
    *
    * @param stream a stream of the device that created this event
    */
   void record(Stream stream);
 
   /**
-   * {@return whether the work before this event is done, or the event was never recorded} Does not
-   * block.
+   * {@return whether the work before this event is done, or it was never recorded} Does not block.
    */
   boolean isDone();
 

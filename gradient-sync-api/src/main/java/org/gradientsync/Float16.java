@@ -2,8 +2,7 @@ package org.gradientsync;
 
 /**
  * Converts between {@code float} and IEEE 754 binary16 held in a {@code short}. For filling and
- * reading {@link DataType#FLOAT16} buffers. Java itself has these conversions only from version 20
- * on.
+ * reading {@link DataType#FLOAT16} buffers. Java itself has these conversions from version 20.
  */
 public final class Float16 {
   /** The canonical quiet NaN. */

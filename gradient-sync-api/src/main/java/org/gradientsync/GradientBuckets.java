@@ -219,8 +219,7 @@ public abstract class GradientBuckets implements AutoCloseable {
    * also after the step in which a rank had no more data; ask after each step then, because that
    * rank takes part in no other. Stays true. Steps within {@link #noSync} do not change it; a step
    * that {@link #discard} ends may, on all ranks. The step's averages carry the request, so this
-   * call waits for them; sharded buckets without {@link Missing#SKIP} make a small collective call
-   * instead.
+   * call waits for them; sharded buckets without {@link Missing#SKIP} make a small collective call.
    */
   public abstract boolean stopRequested();
 

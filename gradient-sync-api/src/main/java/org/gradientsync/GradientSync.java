@@ -120,8 +120,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Wraps host memory that the caller allocated in a buffer, without copying. For ranks whose
    * device is the host; the classes of other devices wrap memory of those devices. Buffers that
-   * wrap the same memory separately are not known to overlap: do not use two of them in one call or
-   * group.
+   * wrap the same memory separately are not known to overlap: use only one in a call or group.
    *
    * @param type the element type
    * @param memory a direct, writable buffer in native byte order, of which the part between
@@ -145,8 +144,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Averages each element of an array over all ranks, in place, with every device and reducer. The
    * same bits as {@link #average(DeviceBuffer)} of a buffer with these elements, at the cost of a
-   * copy to the device and one back. The array has the averages when this method returns.
-   * Collective.
+   * copy to the device and one back. The array has the averages when this returns. Collective.
    *
    * <p>The sync keeps a buffer for arrays of about the same length (up to a quarter more) until it
    * is closed: all together at most 6.5 times the longest array of a type. Programs with gradients
@@ -245,7 +243,6 @@ public abstract class GradientSync implements AutoCloseable {
    * @param in this rank's elements, the same type and count on all ranks; may be the slice of
    *     {@code out} that begins at {@code rank * in.count()}
    * @param out receives rank r's elements at {@code r * in.count()}; has {@code size * in.count()}
-   *     elements
    */
   public abstract void allGather(DeviceBuffer in, DeviceBuffer out);
 
@@ -255,8 +252,7 @@ public abstract class GradientSync implements AutoCloseable {
    * each other rank.
    *
    * @param in this rank's elements: {@code counts[rank]}; may be their slice of {@code out}
-   * @param out receives the elements of rank 0, then those of rank 1, and so on: the sum of the
-   *     counts
+   * @param out receives the elements of rank 0, those of rank 1, and so on: the sum of the counts
    * @param counts the number of elements of each rank, the same on all ranks; 0 or more; see {@link
    *     #counts}
    */
@@ -265,7 +261,7 @@ public abstract class GradientSync implements AutoCloseable {
   /**
    * Reduces each element over all ranks and leaves each rank one part of the result. {@link
    * ReduceOp} defines the bits, which are those of {@link #allReduce}. Moves (n-1)/n of the buffer
-   * in each direction, half as much. Ordered as {@link #allReduce}, on the streams of both buffers.
+   * in each direction, half as much, and is ordered like it, on the streams of both buffers.
    * Collective.
    *
    * @param in this rank's elements, the same type and count on all ranks; {@code size *
@@ -300,8 +296,7 @@ public abstract class GradientSync implements AutoCloseable {
   public abstract void reduce(DeviceBuffer buffer, ReduceOp op, int root);
 
   /**
-   * Gathers the elements of all ranks on one rank. Ordered on the streams of both buffers.
-   * Collective.
+   * Gathers the elements of all ranks on one. Ordered on the streams of both buffers. Collective.
    *
    * @param in this rank's elements, the same type and count on all ranks; on the root it may be the
    *     slice of {@code out} that begins at {@code root * in.count()}
@@ -342,8 +337,7 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param in part r goes to rank r; the same type and count on all ranks, a multiple of the number
    *     of ranks
-   * @param out receives rank r's part as part r; as many elements as {@code in}, which it must not
-   *     overlap
+   * @param out receives rank r's part as part r; as many as {@code in}, which it must not overlap
    */
   public abstract void allToAll(DeviceBuffer in, DeviceBuffer out);
 
@@ -353,8 +347,7 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param in the part for rank 0, then that for rank 1, and so on
    * @param inCounts the number of elements for each rank; 0 or more
-   * @param out receives the part of rank 0, then that of rank 1, and so on; must not overlap {@code
-   *     in}
+   * @param out receives the part of rank 0, that of rank 1, and so on; must not overlap {@code in}
    * @param outCounts the number of elements from each rank; 0 or more, and what that rank gives for
    *     this one in its {@code inCounts}
    * @throws IllegalArgumentException also if this rank's own two counts differ
@@ -370,8 +363,7 @@ public abstract class GradientSync implements AutoCloseable {
    *
    * @param buffer the same type and count as the receiver's, and the same name if both have one
    * @param peer another rank
-   * @throws MismatchedCallException on both ranks if type, count or name differ; no buffer is
-   *     changed
+   * @throws MismatchedCallException on both ranks if type, count or name differ; changes no buffer
    */
   public abstract void send(DeviceBuffer buffer, int peer);
 
@@ -561,8 +553,7 @@ public abstract class GradientSync implements AutoCloseable {
 
   /**
    * {@return the communicator of this sync's ranks, for small exchanges of host memory, which this
-   * sync closes} Its calls and this sync's calls form one order, which must be the same on all
-   * ranks.
+   * sync closes} Its calls and this sync's form one order, which must be the same on all ranks.
    */
   public abstract Communicator communicator();
 
@@ -575,8 +566,7 @@ public abstract class GradientSync implements AutoCloseable {
    *     later call of this sync or its buckets, waits for it, or closes the sync. If the listener
    *     makes collective calls of the sync, or closes it or its buckets, these throw an {@link
    *     IllegalStateException}. The first exception that a listener throws is logged; exceptions of
-   *     listeners have no other effect. Reductions that end in exceptions, and those in graphs, are
-   *     not reported
+   *     listeners have no other effect. Reductions that fail, and those in graphs, are not reported
    * @return the event at which {@link Synchronization#startedAt} is 0 for this listener, for
    *     comparison with the caller's own events; this sync closes it
    * @throws IllegalStateException if this sync is closed

@@ -1,9 +1,6 @@
 package org.gradientsync;
 
-/**
- * An average that {@link GradientSync#averageAsync} has started. Any thread may use it, several at
- * a time.
- */
+/** An average that {@link GradientSync#averageAsync} has started. Several threads may use it. */
 public interface PendingAverage {
   /**
    * Waits until the average is made: work enqueued later on the buffer's stream, and copies to the

@@ -34,8 +34,7 @@ public enum ReduceOp {
   }
 
   /**
-   * {@return whether this operation is defined for a type: not {@link #AVERAGE} for an integer
-   * type}
+   * {@return whether this operation is defined for a type: all but {@link #AVERAGE} of integers}
    *
    * @param type the element type
    */

@@ -16,8 +16,7 @@ package org.gradientsync;
  * @param queued the time from when the data was ready to the start
  * @param duration the time from start to end, including the wait for other ranks
  * @param exposed the part of the duration for which the compute stream had to wait: from 0 to
- *     duration for buckets whose averages overlap with the backward pass, the whole duration
- *     otherwise
+ *     duration for buckets whose averages overlap with the backward pass, otherwise all of it
  */
 public record Synchronization(
     long sequence,

@@ -11,8 +11,7 @@
  * Parameter}s into buckets, and averages full ones during the backward pass. {@link LossScaler} is
  * for gradients of 16 bits.
  *
- * <p>{@link Communicator} is for small amounts of host memory: who takes part, barriers, numbers,
- * texts.
+ * <p>{@link Communicator} is for small amounts of host memory: ranks, barriers, numbers, texts.
  *
  * <p>{@link ReduceOp} and {@link SumOrder} define the bits of a result. {@link Float16} and {@link
  * BFloat16} convert elements of 16 bits.

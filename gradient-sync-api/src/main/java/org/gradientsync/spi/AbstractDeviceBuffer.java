@@ -125,8 +125,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
 
   /**
    * Makes only the first elements count: copies move these, and the ranks compare their number in
-   * each call. The others are padding and must be zero; this sets those that were used before to
-   * zero.
+   * each call. The others are padding and must be zero; this zeroes those that were used before.
    *
    * @param elements the number of elements to use, up to {@link #count}
    */
@@ -137,10 +136,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
     used = elements;
   }
 
-  /**
-   * {@return the number of elements that are not padding, {@link #count}, unless {@link #use} was
-   * called}
-   */
+  /** {@return the number of elements that are not padding: {@link #count} without {@link #use}} */
   public final long usedCount() {
     return used < 0 ? count : used;
   }
@@ -249,8 +245,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@return a description of this buffer for errors, for example {@code FLOAT32[1000] "w1" at
-   * offset 2000}}
+   * {@return this buffer as errors show it, for example {@code FLOAT32[1000] "w1" at offset 2000}}
    */
   public final String describe() {
     String given = inheritedName().shownText();
@@ -307,8 +302,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@link #copyFrom(Buffer)} for the library's own copies, of which a {@link CallInterceptor} is
-   * not notified.
+   * {@link #copyFrom(Buffer)} for the library's own copies, unseen by a {@link CallInterceptor}.
    *
    * @param source a matching buffer
    */
@@ -328,8 +322,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@link #copyTo(Buffer)} for the library's own copies, of which a {@link CallInterceptor} is not
-   * notified.
+   * {@link #copyTo(Buffer)} for the library's own copies, unseen by a {@link CallInterceptor}.
    *
    * @param target a matching buffer
    */
@@ -398,8 +391,7 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   /**
    * Adds a listener that is called before the memory is freed, to release whatever refers to it.
    *
-   * @param listener called once, by the thread that closes this buffer or the buffer that it is a
-   *     view of
+   * @param listener called once, by the thread that closes this buffer or the one it is a view of
    */
   public final void onClose(Runnable listener) {
     for (AbstractDeviceBuffer b = this; b != null; b = b.parent) {

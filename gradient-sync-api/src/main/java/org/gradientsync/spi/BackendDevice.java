@@ -59,8 +59,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   /**
    * Ends a reduction that passes from node to node, with the bits of {@link #reduce}.
    *
-   * @param running the reduction over all ranks before, of the accumulator type; null if there are
-   *     none
+   * @param running the reduction over all ranks before, of the accumulator type; null if none
    * @param sources the buffers of the last ranks in rank order, one or more
    * @param target receives the result; may be one of the sources
    * @param op the reduction
@@ -73,8 +72,7 @@ public interface BackendDevice extends Device, AutoCloseable {
    * Copies all elements, bit by bit.
    *
    * @param source a buffer of this device
-   * @param target a buffer of this device with the source's type and count, which does not overlap
-   *     it
+   * @param target a buffer of this device with the source's type and count, not overlapping it
    */
   void copy(DeviceBuffer source, DeviceBuffer target);
 
@@ -157,8 +155,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   void convert(DeviceBuffer source, DeviceBuffer target);
 
   /**
-   * Throws an {@link IllegalArgumentException} if {@link #convert} does not support these types or
-   * counts.
+   * Throws an {@link IllegalArgumentException} if {@link #convert} does not support the arguments.
    *
    * @param source the buffer to read
    * @param target the buffer to write
@@ -174,8 +171,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Looks for a NaN or an infinity after the work enqueued on the buffer's stream, and waits for
-   * the result.
+   * Looks for a NaN or an infinity after the work on the buffer's stream, and waits for the result.
    *
    * @param buffer a buffer of this device
    * @return the index of such an element, which is the first one if finding that is free; a
@@ -279,8 +275,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Adds a multiple of a buffer to another (BLAS's axpy): y = factor x + y. Both belong to one
-   * stream.
+   * Adds a multiple of a buffer to another of its stream (BLAS's axpy): y = factor x + y.
    *
    * @param factor a factor
    * @param x as many elements as y, of the same type
@@ -304,8 +299,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   void sumRows(DeviceBuffer source, DeviceBuffer table, int width, DeviceBuffer target);
 
   /**
-   * Throws an {@link IllegalArgumentException} if {@link #sumRows} does not support these counts or
-   * types.
+   * Throws an {@link IllegalArgumentException} if {@link #sumRows} does not support the arguments.
    *
    * @param source the rows to add up
    * @param table the numbers of these rows
@@ -344,8 +338,7 @@ public interface BackendDevice extends Device, AutoCloseable {
   }
 
   /**
-   * Sets the interceptor of copies from and to buffers that this device creates from now on, and
-   * their views.
+   * Sets the interceptor of copies from and to buffers allocated from now on, and their views.
    *
    * @param interceptor an interceptor
    */

@@ -51,8 +51,7 @@ public interface DeviceCalls {
   long count();
 
   /**
-   * {@return the number of calls that began with a rendezvous of the hosts, the library's own calls
-   * included}
+   * {@return the number of calls that began with a rendezvous of the hosts, also the library's own}
    */
   long met();
 

@@ -57,8 +57,7 @@ public enum HostElement {
   }
 
   /**
-   * {@return the Java representation of a data type's elements, for example SHORT for the 16-bit
-   * floats}
+   * {@return the Java representation of a data type's elements, such as SHORT for 16-bit floats}
    *
    * @param type the data type
    */

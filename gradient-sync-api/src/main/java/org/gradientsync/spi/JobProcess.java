@@ -7,8 +7,7 @@ import java.util.function.IntPredicate;
  * together with the others after success, and ends the whole job after a failure: an uncaught
  * exception in one rank must not leave the others waiting.
  *
- * <p>The thread that ends the process calls it, possibly while other threads use the {@link
- * Transport}.
+ * <p>The thread that ends the process calls it, maybe while others use the {@link Transport}.
  */
 public interface JobProcess {
   /**

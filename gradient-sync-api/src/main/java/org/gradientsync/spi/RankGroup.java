@@ -29,8 +29,7 @@ public interface RankGroup extends AutoCloseable {
   int size();
 
   /**
-   * {@return the transport of the whole job, which uses the job's rank numbers} Any thread may call
-   * it.
+   * {@return the whole job's transport, which uses the job's rank numbers} Any thread may call it.
    */
   Transport transport();
 
@@ -95,10 +94,7 @@ public interface RankGroup extends AutoCloseable {
    */
   RankGroup split(int color, int key);
 
-  /**
-   * Leaves a group that {@link #split} made. Does not wait for other ranks. Takes the monitor
-   * itself.
-   */
+  /** Leaves a group that {@link #split} made. Waits for no rank. Takes the monitor itself. */
   @Override
   void close();
 
@@ -169,8 +165,7 @@ public interface RankGroup extends AutoCloseable {
   boolean isBroken();
 
   /**
-   * Breaks the group after a failure that follows the rendezvous: the other ranks cannot continue
-   * either.
+   * Breaks the group for a failure after the rendezvous: other ranks cannot continue either.
    *
    * @param message the failure, to which this method adds this rank and its call
    * @param cause the exception of the layer below, or null
@@ -214,11 +209,9 @@ public interface RankGroup extends AutoCloseable {
   void thrownByAll(RuntimeException failure);
 
   /**
-   * Adds a check that runs ten times a second while a call waits on the host. Any thread may call
-   * it.
+   * Adds a check to run ten times a second while a call waits on the host. Any thread may call it.
    *
-   * @param check throws the exception of {@link #broken} or {@link #mismatched} if the wait cannot
-   *     end
+   * @param check throws what {@link #broken} or {@link #mismatched} returns if the wait cannot end
    */
   void addCheck(Runnable check);
 

@@ -64,8 +64,7 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * {@return whether calls block the host until the other ranks have joined, so that overlap with
-   * other work of the host needs a separate thread} Reducers that do not block only enqueue their
-   * work.
+   * other work of the host needs a separate thread} Others only enqueue their work.
    */
   default boolean blocksHost() {
     return true;
@@ -73,8 +72,7 @@ public interface Reducer extends AutoCloseable {
 
   /**
    * {@return whether this reducer itself converts FLOAT32 sums and averages to the type of {@link
-   * Settings#wire()}} Otherwise, if a wire type is set, the library wraps the reducer in one that
-   * does.
+   * Settings#wire()}} Otherwise, if one is set, the library wraps the reducer in one that does.
    */
   default boolean compresses() {
     return false;

@@ -35,8 +35,7 @@ public interface ReducerParts {
 
   /**
    * {@return for each rank new memory, all zeros, in native byte order, which all ranks of a node
-   * have mapped} Its files have no names any more, so nothing is left behind, however the ranks
-   * end.
+   * have mapped} Its files have no names, so nothing is left behind, however the ranks end.
    *
    * @param context the ranks, all on one node
    * @param bytes the size for each rank, more than 0

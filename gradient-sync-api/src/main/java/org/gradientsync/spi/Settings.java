@@ -55,8 +55,7 @@ public final class Settings {
   /**
    * Settings made by a builder.
    *
-   * @param chosen values by name without the prefix {@code gradientsync.}, which win over system
-   *     properties
+   * @param chosen values by name without {@code gradientsync.}, which win over system properties
    */
   public Settings(Map<String, String> chosen) {
     this.chosen = Map.copyOf(chosen);

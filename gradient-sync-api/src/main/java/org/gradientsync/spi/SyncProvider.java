@@ -8,8 +8,7 @@ import org.gradientsync.GradientSync;
  */
 public interface SyncProvider {
   /**
-   * {@return a new builder with default settings, for {@link GradientSync#builder}} Any thread may
-   * call it.
+   * {@return a new builder with defaults, for {@link GradientSync#builder}} Any thread may call it.
    */
   GradientSync.Builder builder();
 }

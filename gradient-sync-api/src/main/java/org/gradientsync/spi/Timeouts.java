@@ -10,8 +10,7 @@ import java.util.Optional;
  * @param timeout the time after which a call throws; more than zero
  * @param late the time after which a call logs for which ranks it waits, and after which calls end
  *     that deadlock across several communicators; more than zero
- * @param reports the folder in which a time-out creates a folder with the ranks' reports, or empty
- *     for no reports
+ * @param reports where a time-out creates a folder with the ranks' reports, or empty for none
  */
 public record Timeouts(Duration timeout, Duration late, Optional<Path> reports) {
   private static final Duration FOREVER = Duration.ofDays(3650); // twenty fit a long of nanoseconds

@@ -20,10 +20,7 @@ public interface Transport extends AutoCloseable {
   /** Stands for all other ranks in {@link #receiver}. */
   int ANY_RANK = -1;
 
-  /**
-   * {@return the launcher's name, as in {@link Launcher#name()}, for example {@code local} or
-   * {@code mpi}}
-   */
+  /** {@return the launcher's name, as {@link Launcher#name()}, for example {@code mpi}} */
   String name();
 
   /** {@return this rank's number in the job, from 0 to size - 1} */
