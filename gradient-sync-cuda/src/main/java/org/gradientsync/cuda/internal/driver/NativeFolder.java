@@ -1,9 +1,13 @@
 package org.gradientsync.cuda.internal.driver;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.function.Supplier;
+import jcuda.JCudaVersion;
+import jcuda.LibUtils;
 import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.NativeClasses;
 import org.gradientsync.core.backend.TemporaryFiles;
@@ -19,6 +23,7 @@ import org.gradientsync.core.backend.TemporaryFiles;
  */
 public final class NativeFolder {
   private static final String TEMPORARY_FOLDER = "java.io.tmpdir";
+  private static final List<String> LIBRARIES = List.of("JCudaDriver", "JCublas2", "JNvrtc");
 
   private NativeFolder() {}
 
@@ -35,6 +40,7 @@ public final class NativeFolder {
     Path folder;
     try {
       folder = new TemporaryFiles("cuda").createFolder();
+      unpack(folder);
     } catch (IOException e) {
       throw new UnavailableException(
           "no private folder can be made: folder="
@@ -51,6 +57,22 @@ public final class NativeFolder {
     } finally {
       System.setProperty(TEMPORARY_FOLDER, before);
       deleteAtExit(folder);
+    }
+  }
+
+  /** JCuda looks in its own module only, and takes a file that is there already. */
+  private static void unpack(Path folder) throws IOException {
+    for (String library : LIBRARIES) {
+      String name = LibUtils.createPlatformLibraryName(library + "-" + JCudaVersion.get());
+      String file = LibUtils.createLibraryFileName(name);
+      String resource = "lib/" + file;
+      if (LibUtils.class.getResource("/" + resource) == null) {
+        try (InputStream in = NativeFolder.class.getClassLoader().getResourceAsStream(resource)) {
+          if (in != null) { // a module
+            Files.copy(in, folder.resolve(file));
+          }
+        }
+      }
     }
   }
 

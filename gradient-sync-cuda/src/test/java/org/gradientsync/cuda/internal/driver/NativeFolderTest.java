@@ -6,12 +6,17 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.stream.Collectors;
+import jcuda.LibUtils;
 import org.junit.jupiter.api.Test;
 
 /** Tests the folder to which JCuda unpacks its natives. */
@@ -84,6 +89,51 @@ class NativeFolderTest {
     assertTrue(Files.exists(left.resolve("lib.so")), left::toString);
     NativeFolder.whileLoading(() -> 0);
     assertFalse(Files.exists(left), left::toString);
+  }
+
+  /** JCuda does not find natives in other modules. */
+  @Test
+  void nativesOnTheModulePathAreUnpacked() throws IOException, InterruptedException {
+    String jars =
+        System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
+    Map<Boolean, String> paths =
+        Arrays.stream(jars.split(File.pathSeparator))
+            .collect(
+                Collectors.partitioningBy(
+                    path -> Path.of(path).getFileName().toString().matches("jcu(da|blas)-.*"),
+                    Collectors.joining(File.pathSeparator)));
+    Process child =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--module-path",
+                paths.get(true),
+                "--add-modules",
+                "ALL-MODULE-PATH",
+                "-cp",
+                paths.get(false),
+                Unpacked.class.getName())
+            .redirectErrorStream(true)
+            .start();
+    String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, child.waitFor(), output);
+    assertTrue(output.contains("libJCudaDriver-"), output);
+    assertTrue(output.contains("libJCublas2-"), output);
+    assertTrue(output.contains("libJNvrtc-"), output);
+  }
+
+  /** A process with JCuda on the module path. */
+  static final class Unpacked {
+    private Unpacked() {}
+
+    public static void main(String[] args) {
+      NativeFolder.whileLoading(
+          () -> {
+            assertTrue(LibUtils.class.getModule().isNamed());
+            System.out.println(
+                String.join("\n", new File(System.getProperty("java.io.tmpdir")).list()));
+            return 0;
+          });
+    }
   }
 
   /** A process that is killed after it has unpacked its natives. */
