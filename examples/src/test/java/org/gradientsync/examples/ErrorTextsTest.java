@@ -133,6 +133,10 @@ class ErrorTextsTest {
             + " or "
             + text(either.getFalseExpression())
             + "}";
+      } else if (tree instanceof MethodInvocationTree call
+          && call.getMethodSelect() instanceof MemberSelectTree select
+          && select.getIdentifier().contentEquals("formatted")) {
+        return text(select.getExpression()).replace("%s", "{}");
       }
       return "{" + lastName(tree) + "}";
     }
