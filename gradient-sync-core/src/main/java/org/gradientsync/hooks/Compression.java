@@ -182,13 +182,9 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
     }
     if (values.length != length) {
       throw new IllegalStateException(
-          "the hook's state is of another model: parameter="
-              + part.parameter()
-              + ", elements="
-              + values.length
-              + ", expected="
-              + length
-              + "; load the state of this model");
+          ("the hook's state is of another model: parameter=%s, elements=%s, expected=%s;"
+                  + " load the state of this model")
+              .formatted(part.parameter(), values.length, length));
     }
     return values;
   }
@@ -258,11 +254,8 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
     String found = in.readUTF();
     if (!found.equals(kind())) {
       throw new IOException(
-          "state is another hook's: hook="
-              + found
-              + ", expected="
-              + kind()
-              + "; give the options that it was written with");
+          "state is another hook's: hook=%s, expected=%s; give the options that it was written with"
+              .formatted(found, kind()));
     }
     long done = in.readLong();
     int arrays = in.readInt();

@@ -72,11 +72,9 @@ public final class PowerSgd extends Compression {
       long given = PowerSgd.this.rows.getOrDefault(part.parameter().name(), 0L);
       if (given > 0 && count % given != 0) {
         throw new IllegalArgumentException(
-            "not a matrix with so many rows: parameter="
-                + part.parameter()
-                + ", rows="
-                + given
-                + "; give a divisor of the number of elements");
+            ("not a matrix with so many rows: parameter=%s, rows=%s;"
+                    + " give a divisor of the number of elements")
+                .formatted(part.parameter(), given));
       }
       rows = given > 0 ? (int) given : Math.max(1, (int) Math.ceil(Math.sqrt(count)));
       columns = (int) (((long) count + rows - 1) / rows);

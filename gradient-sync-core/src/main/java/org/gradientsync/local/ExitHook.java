@@ -35,11 +35,9 @@ final class ExitHook {
       if (!others.isEmpty() && isExiting(rank)) {
         // not through the log, which may have shut down already
         System.err.println(
-            "gradient-sync: "
-                + rank.getName()
-                + " has called System.exit, which ends the program and so these, too: "
-                + others
-                + "; throw an exception instead, or return");
+            ("gradient-sync: %s has called System.exit, which ends the program and so these, too:"
+                    + " %s; throw an exception instead, or return")
+                .formatted(rank.getName(), others));
       }
     }
   }

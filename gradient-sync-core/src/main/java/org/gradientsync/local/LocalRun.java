@@ -94,11 +94,9 @@ final class LocalRun {
       if (thread.isAlive()) {
         GradientSyncException e =
             new GradientSyncException(
-                "rank was left behind: thread="
-                    + thread.getName()
-                    + " has ignored an interrupt for "
-                    + Amounts.time(grace)
-                    + " and goes on; let its task end when its thread is interrupted");
+                ("rank was left behind: thread=%s has ignored an interrupt for %s and goes on;"
+                        + " let its task end when its thread is interrupted")
+                    .formatted(thread.getName(), Amounts.time(grace)));
         e.setStackTrace(thread.getStackTrace());
         all.add(e);
       }

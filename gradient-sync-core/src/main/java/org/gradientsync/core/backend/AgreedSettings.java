@@ -71,12 +71,7 @@ public final class AgreedSettings {
             .map(value -> "gradientsync." + value.split("=")[0])
             .distinct()
             .collect(Collectors.joining(" and "));
-    return "the job has "
-        + rest.get(0)
-        + ", this process "
-        + rest.get(1)
-        + "; set "
-        + names
-        + " as in the job, and start this process again";
+    return "the job has %s, this process %s; set %s as in the job, and start this process again"
+        .formatted(rest.get(0), rest.get(1), names);
   }
 }

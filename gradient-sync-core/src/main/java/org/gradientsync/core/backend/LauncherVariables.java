@@ -114,11 +114,9 @@ public final class LauncherVariables {
       }
     } catch (IOException e) {
       throw new UnavailableException(
-          "the environment variables cannot be read, so nothing is known of other ranks: file.encoding="
-              + charset
-              + ", file="
-              + raw
-              + "; start java with -Dfile.encoding=UTF-8",
+          ("the environment variables cannot be read, so nothing is known of other ranks:"
+                  + " file.encoding=%s, file=%s; start java with -Dfile.encoding=UTF-8")
+              .formatted(charset, raw),
           e);
     }
     return environment;
@@ -203,24 +201,18 @@ public final class LauncherVariables {
     }
     Job job = jobs.get(0);
     throw new UnavailableException(
-        job.launcher
-            + " started "
-            + job.size
-            + " processes, but this one finds "
-            + (found == 1 ? "itself alone" : "another number of ranks")
-            + ": "
-            + job.variable
-            + "="
-            + job.size
-            + ", expected="
-            + job.size
-            + ", found="
-            + found
-            + ", rank="
-            + job.rank
-            + "; "
-            + remedy(job)
-            + "; to train alone on purpose, set gradientsync.dev.launcher=none");
+        ("%s started %s processes, but this one finds %s: %s=%s, expected=%s, found=%s, rank=%s;"
+                + " %s; to train alone on purpose, set gradientsync.dev.launcher=none")
+            .formatted(
+                job.launcher,
+                job.size,
+                found == 1 ? "itself alone" : "another number of ranks",
+                job.variable,
+                job.size,
+                job.size,
+                found,
+                job.rank,
+                remedy(job)));
   }
 
   /** Warns of variables that one rank alone would not have; other programs use the words, too. */

@@ -40,17 +40,14 @@ public final class LayoutCheck {
     for (int i = 0; i < all.length; i++) {
       if (all[i] != options[i % options.length]) {
         throw new MismatchedCallException(
-            "the ranks' buckets have different options: "
-                + names.get(i % options.length)
-                + "="
-                + options[i % options.length]
-                + ", rank="
-                + communicator.rank()
-                + ", there="
-                + all[i]
-                + ", other="
-                + i / options.length
-                + "; build them alike on all ranks");
+            ("the ranks' buckets have different options: %s=%s, rank=%s, there=%s, other=%s;"
+                    + " build them alike on all ranks")
+                .formatted(
+                    names.get(i % options.length),
+                    options[i % options.length],
+                    communicator.rank(),
+                    all[i],
+                    i / options.length));
       }
     }
   }
@@ -86,15 +83,9 @@ public final class LayoutCheck {
       Integer first = seen.putIfAbsent(parameters.get(i).name(), i);
       if (first != null) {
         throw new IllegalArgumentException(
-            "two parameters have the same name: name="
-                + inOneLine(parameters.get(i).name())
-                + ", first="
-                + first
-                + ", second="
-                + i
-                + ", rank="
-                + rank
-                + "; give each a name of its own");
+            ("two parameters have the same name: name=%s, first=%s, second=%s, rank=%s;"
+                    + " give each a name of its own")
+                .formatted(inOneLine(parameters.get(i).name()), first, i, rank));
       }
     }
   }

@@ -37,11 +37,8 @@ public final class TemporaryFiles {
     // The boot id: other machines may see the same folder, and reuse process ids.
     String boot = boot();
     prefix =
-        "gradient-sync-"
-            + purpose
-            + "-"
-            + (boot.isEmpty() ? "unknown" : boot.substring(0, 8))
-            + "-";
+        "gradient-sync-%s-%s-"
+            .formatted(purpose, boot.isEmpty() ? "unknown" : boot.substring(0, 8));
   }
 
   /**

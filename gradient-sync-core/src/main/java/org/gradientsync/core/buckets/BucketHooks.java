@@ -75,12 +75,8 @@ final class BucketHooks implements AutoCloseable {
                 + " time-out of "
                 + Amounts.time(sync.ownCommunicator().timeout())
             : "has thrown";
-    return "the hook of the buckets "
-        + what
-        + ": bucket="
-        + bucket.index()
-        + ", rank="
-        + sync.rank();
+    return "the hook of the buckets %s: bucket=%s, rank=%s"
+        .formatted(what, bucket.index(), sync.rank());
   }
 
   /**

@@ -188,13 +188,8 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
     int most = sharded ? MAX_BUCKETS / 2 : MAX_BUCKETS; // two calls for each bucket
     if (layout.buckets.size() > most) {
       throw new IllegalArgumentException(
-          "too many buckets: buckets="
-              + layout.buckets.size()
-              + ", most="
-              + most
-              + ", rank="
-              + sync.rank()
-              + "; raise bucketBytes");
+          "too many buckets: buckets=%s, most=%s, rank=%s; raise bucketBytes"
+              .formatted(layout.buckets.size(), most, sync.rank()));
     }
     return layout;
   }
@@ -210,14 +205,12 @@ public final class BucketsBuilder extends GradientBuckets.Builder {
           || value.type() != parameter.type()
           || value.count() != parameter.count()) {
         throw new IllegalArgumentException(
-            "not the model's parameters: index="
-                + i
-                + ", is="
-                + (value == null ? "none" : value)
-                + ", expected="
-                + (parameter == null ? "none" : parameter)
-                + ", rank="
-                + sync.rank());
+            "not the model's parameters: index=%s, is=%s, expected=%s, rank=%s"
+                .formatted(
+                    i,
+                    value == null ? "none" : value,
+                    parameter == null ? "none" : parameter,
+                    sync.rank()));
       }
     }
   }

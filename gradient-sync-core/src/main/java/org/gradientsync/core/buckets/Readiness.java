@@ -36,12 +36,8 @@ public final class Readiness {
   int require(int parameter) {
     if (parameter < 0 || parameter >= ready.length) {
       throw new IndexOutOfBoundsException(
-          "no such parameter: parameter="
-              + parameter
-              + ", count="
-              + ready.length
-              + ", rank="
-              + rank);
+          "no such parameter: parameter=%s, count=%s, rank=%s"
+              .formatted(parameter, ready.length, rank));
     }
     return parameter;
   }
@@ -65,12 +61,9 @@ public final class Readiness {
   void add(int parameter, boolean has) {
     if (ready[parameter]) {
       throw new IllegalStateException(
-          "gradient is ready already: parameter="
-              + parameters.get(parameter)
-              + ", rank="
-              + rank
-              + "; call finish() at the end of each step, noSync() to add several steps up, and"
-              + " discard() to give a step up");
+          ("gradient is ready already: parameter=%s, rank=%s; call finish() at the end of each"
+                  + " step, noSync() to add several steps up, and discard() to give a step up")
+              .formatted(parameters.get(parameter), rank));
     }
     ready[parameter] = true;
     kept[parameter] |= has;

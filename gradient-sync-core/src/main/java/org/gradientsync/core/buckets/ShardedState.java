@@ -33,15 +33,13 @@ final class ShardedState {
       long expected = i < set.buckets.length ? set.buckets[i].shard.own.weight().count() : -1;
       if (i >= state.size() || state.get(i).count() != expected) {
         throw new IllegalArgumentException(
-            "not a state of the shards: index="
-                + i
-                + ", is="
-                + (i < state.size() ? state.get(i) : "none")
-                + ", count="
-                + (expected < 0 ? "none" : String.valueOf(expected))
-                + ", rank="
-                + sync.rank()
-                + "; give one buffer for each of shards(), with as many elements");
+            ("not a state of the shards: index=%s, is=%s, count=%s, rank=%s;"
+                    + " give one buffer for each of shards(), with as many elements")
+                .formatted(
+                    i,
+                    i < state.size() ? state.get(i) : "none",
+                    expected < 0 ? "none" : String.valueOf(expected),
+                    sync.rank()));
       }
     }
   }

@@ -95,11 +95,8 @@ final class StepState {
   void requireOneStep(String call) {
     if (!readiness.isOrderFixed()) {
       throw new IllegalStateException(
-          "no step has been finished yet: rank="
-              + sync.rank()
-              + "; call "
-              + call
-              + "() after finish()");
+          "no step has been finished yet: rank=%s; call %s() after finish()"
+              .formatted(sync.rank(), call));
     }
   }
 

@@ -32,10 +32,8 @@ public final class Denormals {
   static void requireKept() {
     if (areFlushed()) {
       throw new UnavailableException(
-          "the processor takes denormal numbers for zero: thread="
-              + Thread.currentThread().getName()
-              + "; "
-              + ADVICE);
+          "the processor takes denormal numbers for zero: thread=%s; %s"
+              .formatted(Thread.currentThread().getName(), ADVICE));
     }
   }
 }

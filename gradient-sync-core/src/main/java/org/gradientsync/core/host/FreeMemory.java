@@ -124,12 +124,8 @@ final class FreeMemory {
       }
     }
     throw new IOException(
-        left.owner
-            + " has too little memory left: bytes="
-            + bytes
-            + ", available="
-            + left.bytes
-            + left.advice);
+        "%s has too little memory left: bytes=%s, available=%s%s"
+            .formatted(left.owner, bytes, left.bytes, left.advice));
   }
 
   /** Of the machine or of a control group, whichever has less. */

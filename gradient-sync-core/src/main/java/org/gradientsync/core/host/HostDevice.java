@@ -88,14 +88,8 @@ public final class HostDevice implements BackendDevice {
         return files.allocate(bytes, segmentBytes);
       } catch (TooManyMappingsException e) { // ordinary memory would need mappings, too
         throw new GradientSyncException(
-            "out of host memory: type="
-                + type
-                + ", count="
-                + count
-                + ", bytes="
-                + bytes
-                + "; "
-                + e.getMessage(),
+            "out of host memory: type=%s, count=%s, bytes=%s; %s"
+                .formatted(type, count, bytes, e.getMessage()),
             e);
       } catch (IOException e) {
         if (!warned) {
@@ -122,16 +116,14 @@ public final class HostDevice implements BackendDevice {
       }
     } catch (OutOfMemoryError | IOException e) {
       throw new GradientSyncException(
-          "out of host memory: type="
-              + type
-              + ", count="
-              + count
-              + ", bytes="
-              + bytes
-              + "; "
-              + (e instanceof IOException
-                  ? e.getMessage()
-                  : "close buffers or raise -XX:MaxDirectMemorySize"),
+          "out of host memory: type=%s, count=%s, bytes=%s; %s"
+              .formatted(
+                  type,
+                  count,
+                  bytes,
+                  e instanceof IOException
+                      ? e.getMessage()
+                      : "close buffers or raise -XX:MaxDirectMemorySize"),
           e);
     }
     return memory;
@@ -196,10 +188,8 @@ public final class HostDevice implements BackendDevice {
     }
     if (memory.remaining() % type.sizeInBytes() != 0) {
       throw new IllegalArgumentException(
-          "memory is not a whole number of elements: bytes="
-              + memory.remaining()
-              + ", type="
-              + type);
+          "memory is not a whole number of elements: bytes=%s, type=%s"
+              .formatted(memory.remaining(), type));
     }
     ByteBuffer slice = memory.slice().order(ByteOrder.nativeOrder());
     int count = memory.remaining() / type.sizeInBytes();

@@ -68,13 +68,10 @@ final class MappingLimit {
     }
     unchecked.set(0);
     throw new TooManyMappingsException(
-        "this process has too many mappings of memory: mappings="
-            + count
-            + ", vm.max_map_count="
-            + most
-            + "; close buffers, make one large buffer and take slices of it, or raise the limit: "
-            + "sysctl -w vm.max_map_count="
-            + 4 * most);
+        ("this process has too many mappings of memory: mappings=%s, vm.max_map_count=%s;"
+                + " close buffers, make one large buffer and take slices of it, or raise the limit:"
+                + " sysctl -w vm.max_map_count=%s")
+            .formatted(count, most, 4 * most));
   }
 
   /** Reads the limit in one call: the file cannot be read in parts. */

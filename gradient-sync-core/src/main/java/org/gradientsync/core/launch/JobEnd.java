@@ -196,14 +196,12 @@ final class JobEnd implements UncaughtExceptionHandler {
       if (first && !warned && waited > timeouts.lateNanos()) {
         warned = true;
         print(
-            "rank "
-                + world.rank()
-                + " has come to its end and waited "
-                + Amounts.time(timeouts.late())
-                + " for "
-                + awaited(job, world, staying)
-                + "; it ends the job after "
-                + Amounts.time(limit));
+            "rank %s has come to its end and waited %s for %s; it ends the job after %s"
+                .formatted(
+                    world.rank(),
+                    Amounts.time(timeouts.late()),
+                    awaited(job, world, staying),
+                    Amounts.time(limit)));
       }
     }
     Thread watch = new Thread(() -> haltAfter(job, world, timeouts), "gradient-sync-end-watch");
@@ -223,11 +221,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
       pause(HEAD_START.dividedBy(2)); // the others print their exceptions
       print(
-          "rank "
-              + world.rank()
-              + " ends the job: "
-              + Departure.EXIT.text()
-              + " while other ranks needed it");
+          "rank %s ends the job: %s while other ranks needed it"
+              .formatted(world.rank(), Departure.EXIT.text()));
     } else {
       WaitClock time = new WaitClock();
       while (!world.parts().liveness().hasEnderDied() && time.look() < LIMIT.toNanos()) {
@@ -316,12 +311,8 @@ final class JobEnd implements UncaughtExceptionHandler {
     if (world.job().isEnding() && find(GradientSyncException.class, exception) != null) {
       if (cause().isEmpty()) {
         print(
-            "rank "
-                + world.rank()
-                + " ends while "
-                + thread.getName()
-                + " makes calls: "
-                + exception);
+            "rank %s ends while %s makes calls: %s"
+                .formatted(world.rank(), thread.getName(), exception));
       }
       return; // the thread that ends the process does the rest
     }
@@ -334,11 +325,8 @@ final class JobEnd implements UncaughtExceptionHandler {
         return;
       }
       print(
-          "rank "
-              + world.rank()
-              + (exited ? " ends" : " ends the job")
-              + ": uncaught exception in "
-              + thread.getName());
+          "rank %s%s: uncaught exception in %s"
+              .formatted(world.rank(), exited ? " ends" : " ends the job", thread.getName()));
       System.err.print( // at once, because mpirun would mix single lines with other ranks' lines
           trace(exception));
       if (previous != null) {

@@ -48,12 +48,8 @@ public final class LaunchedJob {
   private static ProcessGroup join(Transport transport, Settings settings, JobEnd end) {
     if (transport.rank() < 0 || transport.rank() >= transport.size()) {
       throw new IllegalArgumentException(
-          "not a rank of its job: launcher="
-              + transport.name()
-              + ", rank="
-              + transport.rank()
-              + ", size="
-              + transport.size());
+          "not a rank of its job: launcher=%s, rank=%s, size=%s"
+              .formatted(transport.name(), transport.rank(), transport.size()));
     }
     if (settings.elastic()) {
       transport.goOnWithout(List.of()); // throws if it cannot

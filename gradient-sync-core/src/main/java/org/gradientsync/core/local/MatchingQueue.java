@@ -124,12 +124,8 @@ public final class MatchingQueue {
   private static void copy(ByteBuffer from, ByteBuffer to, int tag) {
     if (from.capacity() > to.capacity()) {
       throw new GradientSyncException(
-          "message is longer than expected: sent="
-              + from.capacity()
-              + ", expected="
-              + to.capacity()
-              + ", tag="
-              + tag);
+          "message is longer than expected: sent=%s, expected=%s, tag=%s"
+              .formatted(from.capacity(), to.capacity(), tag));
     }
     to.put(0, from, 0, from.capacity());
   }

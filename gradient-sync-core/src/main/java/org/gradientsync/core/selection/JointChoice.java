@@ -101,17 +101,14 @@ public final class JointChoice {
   private UnavailableException none(Map<String, String> own, Map<String, String> rejected) {
     if (asked != null && own.keySet().stream().noneMatch(asked::equalsIgnoreCase)) {
       return new UnavailableException(
-          "no such "
-              + what
-              + ": "
-              + what
-              + "="
-              + asked
-              + ", rank="
-              + communicator.rank()
-              + Providers.whereIs(what, asked)
-              + "; known here: "
-              + String.join(", ", own.keySet()));
+          "no such %s: %s=%s, rank=%s%s; known here: %s"
+              .formatted(
+                  what,
+                  what,
+                  asked,
+                  communicator.rank(),
+                  Providers.whereIs(what, asked),
+                  String.join(", ", own.keySet())));
     }
     StringBuilder causes = new StringBuilder();
     rejected.forEach((k, v) -> causes.append("\n  ").append(k).append(": ").append(v));

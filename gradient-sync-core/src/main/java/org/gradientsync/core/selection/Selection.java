@@ -317,12 +317,8 @@ public final class Selection {
     LauncherVariables.Job job = variables.job().orElse(null);
     if (job != null && variables.areForOpenMpi() && !names.contains("mpi")) {
       throw new UnavailableException(
-          "started by "
-              + job.launcher()
-              + " with "
-              + job.size()
-              + " ranks, but "
-              + Providers.whyNoMpi());
+          "started by %s with %s ranks, but %s"
+              .formatted(job.launcher(), job.size(), Providers.whyNoMpi()));
     }
     variables.requireSize(1);
     return LocalWorld.single();
@@ -344,11 +340,9 @@ public final class Selection {
     StringJoiner causes = new StringJoiner("; ");
     ranks.forEach((settings, those) -> causes.add(settings + " on ranks " + those));
     throw new UnavailableException(
-        "the ranks ask for different ones: "
-            + causes
-            + "; rank="
-            + communicator.rank()
-            + "; give them alike on all ranks, with the prefix gradientsync");
+        ("the ranks ask for different ones: %s; rank=%s;"
+                + " give them alike on all ranks, with the prefix gradientsync")
+            .formatted(causes, communicator.rank()));
   }
 
   /** Flushing denormals on one rank would change the bits of the shard that this rank reduces. */
@@ -365,12 +359,8 @@ public final class Selection {
             .toList();
     if (!ranks.isEmpty()) {
       throw new UnavailableException(
-          "the processor takes denormal numbers for zero on ranks "
-              + ranks
-              + ", rank="
-              + communicator.rank()
-              + "; "
-              + Denormals.ADVICE);
+          "the processor takes denormal numbers for zero on ranks %s, rank=%s; %s"
+              .formatted(ranks, communicator.rank(), Denormals.ADVICE));
     }
   }
 

@@ -107,17 +107,13 @@ final class CallGroup implements AutoCloseable {
       boolean onlySent = message.sends() && other.sends();
       if (!onlySent && buffer.overlaps((AbstractDeviceBuffer) other.buffer())) {
         throw new IllegalArgumentException(
-            "messages of a group overlap: "
-                + message.kind().text()
-                + "="
-                + buffer
-                + ", "
-                + other.kind().text()
-                + "="
-                + other.buffer()
-                + ", rank="
-                + ranks.rank()
-                + "; receive into a buffer of its own");
+            "messages of a group overlap: %s=%s, %s=%s, rank=%s; receive into a buffer of its own"
+                .formatted(
+                    message.kind().text(),
+                    buffer,
+                    other.kind().text(),
+                    other.buffer(),
+                    ranks.rank()));
       }
     }
     return message;
@@ -210,11 +206,8 @@ final class CallGroup implements AutoCloseable {
   private void requireNoCapture(DeviceBuffer buffer) {
     if (device.streamOf(buffer).isCapturing()) {
       throw new IllegalStateException(
-          "the stream is being captured: buffer="
-              + buffer
-              + ", rank="
-              + ranks.rank()
-              + "; make the same group once before");
+          "the stream is being captured: buffer=%s, rank=%s; make the same group once before"
+              .formatted(buffer, ranks.rank()));
     }
   }
 

@@ -62,33 +62,21 @@ final class CollectiveArguments {
             : call.blockCount(ranks.size()) * kind.outputBlocks(ranks.size());
     if (in.type() != out.type() || out.count() != expected) {
       throw new IllegalArgumentException(
-          "types or counts do not match: in="
-              + in
-              + ", out="
-              + out
-              + ", expected="
-              + in.type()
-              + "["
-              + expected
-              + "], size="
-              + ranks.size()
-              + ", rank="
-              + ranks.rank());
+          "types or counts do not match: in=%s, out=%s, expected=%s[%s], size=%s, rank=%s"
+              .formatted(in, out, in.type(), expected, ranks.size(), ranks.rank()));
     }
     AbstractDeviceBuffer from = (AbstractDeviceBuffer) in;
     AbstractDeviceBuffer to = (AbstractDeviceBuffer) out;
     if (from.overlaps(to) && !isInPlace(kind, from, to, ownBlock(call))) {
       throw new IllegalArgumentException(
-          "in and out overlap: in="
-              + in
-              + ", out="
-              + out
-              + ", rank="
-              + ranks.rank()
-              + "; give separate buffers"
-              + (kind == Kind.ALL_TO_ALL
-                  ? ""
-                  : ", or this rank's block of the larger buffer as the other one"));
+          "in and out overlap: in=%s, out=%s, rank=%s; give separate buffers%s"
+              .formatted(
+                  in,
+                  out,
+                  ranks.rank(),
+                  kind == Kind.ALL_TO_ALL
+                      ? ""
+                      : ", or this rank's block of the larger buffer as the other one"));
     }
   }
 
@@ -114,12 +102,9 @@ final class CollectiveArguments {
     if (call.kind() == Kind.ALL_TO_ALL
         && call.inCounts()[ranks.rank()] != call.outCounts()[ranks.rank()]) {
       throw new IllegalArgumentException(
-          "this rank's part for itself has two counts: in="
-              + call.inCounts()[ranks.rank()]
-              + ", out="
-              + call.outCounts()[ranks.rank()]
-              + ", rank="
-              + ranks.rank());
+          "this rank's part for itself has two counts: in=%s, out=%s, rank=%s"
+              .formatted(
+                  call.inCounts()[ranks.rank()], call.outCounts()[ranks.rank()], ranks.rank()));
     }
   }
 
@@ -133,16 +118,13 @@ final class CollectiveArguments {
     long expected = counts == null ? others[ranks.rank()] : total;
     if (buffer.count() != expected) {
       throw new IllegalArgumentException(
-          "counts do not match the buffer: "
-              + role
-              + "="
-              + buffer
-              + ", expected="
-              + expected
-              + ", counts="
-              + Arrays.toString(counts == null ? others : counts)
-              + ", rank="
-              + ranks.rank());
+          "counts do not match the buffer: %s=%s, expected=%s, counts=%s, rank=%s"
+              .formatted(
+                  role,
+                  buffer,
+                  expected,
+                  Arrays.toString(counts == null ? others : counts),
+                  ranks.rank()));
     }
   }
 
@@ -155,12 +137,9 @@ final class CollectiveArguments {
     }
     if (!valid) {
       throw new IllegalArgumentException(
-          "counts must be one for each rank, none negative, and their sum fit a long: counts="
-              + Arrays.toString(counts)
-              + ", size="
-              + ranks.size()
-              + ", rank="
-              + ranks.rank());
+          ("counts must be one for each rank, none negative, and their sum fit a long:"
+                  + " counts=%s, size=%s, rank=%s")
+              .formatted(Arrays.toString(counts), ranks.size(), ranks.rank()));
     }
     return total;
   }
@@ -183,14 +162,8 @@ final class CollectiveArguments {
   private void requireBlocks(String role, DeviceBuffer buffer, int blocks) {
     if (buffer != null && buffer.count() % blocks != 0) {
       throw new IllegalArgumentException(
-          "count is not a multiple of the number of ranks: "
-              + role
-              + "="
-              + buffer
-              + ", size="
-              + ranks.size()
-              + ", rank="
-              + ranks.rank());
+          "count is not a multiple of the number of ranks: %s=%s, size=%s, rank=%s"
+              .formatted(role, buffer, ranks.size(), ranks.rank()));
     }
   }
 

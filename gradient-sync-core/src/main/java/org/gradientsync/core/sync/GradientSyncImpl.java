@@ -64,10 +64,8 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
       return watched(host.wrap(type, memory));
     }
     throw new IllegalArgumentException(
-        "host memory cannot be wrapped on this device: device="
-            + device.kind()
-            + ", rank="
-            + rank());
+        "host memory cannot be wrapped on this device: device=%s, rank=%s"
+            .formatted(device.kind(), rank()));
   }
 
   private static DeviceBuffer watched(DeviceBuffer buffer) {
@@ -273,13 +271,7 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   /** For example {@code rank 0 of 4, device host, reducer shared}. */
   @Override
   public String toString() {
-    return "rank "
-        + rank()
-        + " of "
-        + size()
-        + ", device "
-        + device.name()
-        + ", reducer "
-        + reducer();
+    return "rank %s of %s, device %s, reducer %s"
+        .formatted(rank(), size(), device.name(), reducer());
   }
 }

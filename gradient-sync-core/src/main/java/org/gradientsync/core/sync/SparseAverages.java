@@ -67,13 +67,9 @@ final class SparseAverages implements AutoCloseable {
     int count = own.indices().length;
     if ((long) union.length * width > Integer.MAX_VALUE - 8) { // on all ranks
       throw new IllegalArgumentException(
-          "the rows of all ranks do not fit an array: rows="
-              + union.length
-              + ", width="
-              + width
-              + ", rank="
-              + communicator.rank()
-              + "; average them in several parts, or the whole table");
+          ("the rows of all ranks do not fit an array: rows=%s, width=%s, rank=%s;"
+                  + " average them in several parts, or the whole table")
+              .formatted(union.length, width, communicator.rank()));
     }
     DeviceBuffer source = own.buffer();
     if (source == null) {
@@ -107,11 +103,9 @@ final class SparseAverages implements AutoCloseable {
     arguments.requireOwn(buffer);
     if (device.streamOf(buffer) != device.stream() || sums.overlap(buffer)) {
       throw new IllegalArgumentException(
-          "rows must be on the device's own stream, and no earlier average: buffer="
-              + buffer
-              + ", rank="
-              + communicator.rank()
-              + "; copy them to a buffer of your own");
+          ("rows must be on the device's own stream, and no earlier average: buffer=%s, rank=%s;"
+                  + " copy them to a buffer of your own")
+              .formatted(buffer, communicator.rank()));
     }
   }
 

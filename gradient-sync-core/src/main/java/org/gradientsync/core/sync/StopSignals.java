@@ -72,11 +72,9 @@ final class StopSignals {
         restore();
         Throwable cause = e.getCause() == null ? e : e.getCause();
         throw new UnavailableException(
-            "cannot stop on a signal: signal=SIG"
-                + name
-                + ": "
-                + cause.getMessage()
-                + "; start java without -Xrs, or build without stopOnSignal",
+            ("cannot stop on a signal: signal=SIG%s: %s;"
+                    + " start java without -Xrs, or build without stopOnSignal")
+                .formatted(name, cause.getMessage()),
             e);
       }
     }

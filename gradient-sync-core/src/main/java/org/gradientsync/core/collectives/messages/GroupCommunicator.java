@@ -211,11 +211,9 @@ public final class GroupCommunicator implements Communicator {
     long bytes = (long) data.remaining() * HostElement.of(data).size();
     if (data instanceof ByteBuffer buffer && buffer.order() != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
-          "the buffer must be in native byte order: order="
-              + buffer.order()
-              + ", rank="
-              + rank()
-              + "; call order(ByteOrder.nativeOrder()) before filling it");
+          ("the buffer must be in native byte order: order=%s, rank=%s;"
+                  + " call order(ByteOrder.nativeOrder()) before filling it")
+              .formatted(buffer.order(), rank()));
     }
     if (bytes % type.sizeInBytes() != 0) {
       throw new IllegalArgumentException(
@@ -384,16 +382,9 @@ public final class GroupCommunicator implements Communicator {
     if (HostElement.of(whole) != HostElement.of(part)
         || whole.remaining() != (long) part.remaining() * size()) {
       throw new IllegalArgumentException(
-          "length or element type does not match: "
-              + wholeRole
-              + "="
-              + whole
-              + " must have size="
-              + size()
-              + " times the elements of "
-              + partRole
-              + "="
-              + part);
+          ("length or element type does not match:"
+                  + " %s=%s must have size=%s times the elements of %s=%s")
+              .formatted(wholeRole, whole, size(), partRole, part));
     }
   }
 }

@@ -159,13 +159,9 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private void requireNoCapture(DeviceBuffer buffer) {
     if (device.streamOf(buffer).isCapturing()) {
       throw new IllegalStateException(
-          "the stream is being captured: buffer="
-              + buffer
-              + ", rank="
-              + group.rank()
-              + "; with the reducer "
-              + name
-              + ", call outside of graphs");
+          ("the stream is being captured: buffer=%s, rank=%s;"
+                  + " with the reducer %s, call outside of graphs")
+              .formatted(buffer, group.rank(), name));
     }
   }
 
