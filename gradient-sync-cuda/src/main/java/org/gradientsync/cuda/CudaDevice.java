@@ -121,10 +121,8 @@ public final class CudaDevice implements BackendDevice {
     GpuStream wrapped = GpuStream.wrap(gpu, handle);
     if (!gpu.api().contextOf(wrapped.handle()).equals(gpu.context())) {
       throw new IllegalArgumentException(
-          "stream belongs to another device or context: handle=0x"
-              + Long.toHexString(handle)
-              + ", device="
-              + gpu.ordinal());
+          "stream belongs to another device or context: handle=0x%s, device=%s"
+              .formatted(Long.toHexString(handle), gpu.ordinal()));
     }
     return new CudaStream(this, wrapped);
   }
@@ -189,14 +187,9 @@ public final class CudaDevice implements BackendDevice {
     int owner = address == 0 ? -1 : gpu.api().deviceOf(address);
     if (owner != gpu.ordinal() || address % type.sizeInBytes() != 0) {
       throw new IllegalArgumentException(
-          "not memory of this GPU, or not aligned: address=0x"
-              + Long.toHexString(address)
-              + ", device="
-              + (owner < 0 ? "none" : owner)
-              + ", expected="
-              + gpu.ordinal()
-              + ", type="
-              + type);
+          "not memory of this GPU, or not aligned: address=0x%s, device=%s, expected=%s, type=%s"
+              .formatted(
+                  Long.toHexString(address), owner < 0 ? "none" : owner, gpu.ordinal(), type));
     }
     return new CudaBuffer(this, type, count, on, address, false);
   }

@@ -26,12 +26,8 @@ record DeviceMapping(int ordinal, boolean shared) {
     }
     if (ordinal < 0 || ordinal >= gpus) {
       throw new UnavailableException(
-          "no such GPU: gradientsync.cuda.device="
-              + asked
-              + ", gpus="
-              + gpus
-              + ", rank="
-              + request.rank());
+          "no such GPU: gradientsync.cuda.device=%s, gpus=%s, rank=%s"
+              .formatted(asked, gpus, request.rank()));
     }
     return new DeviceMapping(ordinal, false);
   }

@@ -137,14 +137,12 @@ public final class CudaBlas implements AutoCloseable {
     if (workspace.sizeInBytes() < LEAST_WORKSPACE
         || workspace.address() % WORKSPACE_ALIGNMENT != 0) {
       throw new IllegalArgumentException(
-          "workspace is too small or not aligned: bytes="
-              + workspace.sizeInBytes()
-              + ", least="
-              + LEAST_WORKSPACE
-              + ", address=0x"
-              + Long.toHexString(workspace.address())
-              + ", alignment="
-              + WORKSPACE_ALIGNMENT);
+          "workspace is too small or not aligned: bytes=%s, least=%s, address=0x%s, alignment=%s"
+              .formatted(
+                  workspace.sizeInBytes(),
+                  LEAST_WORKSPACE,
+                  Long.toHexString(workspace.address()),
+                  WORKSPACE_ALIGNMENT));
     }
     workspaces.keySet().removeIf(known -> DriverAccess.stream(known).isClosed());
     workspaces.put(stream, workspace);
@@ -327,16 +325,8 @@ public final class CudaBlas implements AutoCloseable {
     requireFloating(name, m);
     if (rows < 0 || columns < 0 || m.count() != (long) rows * columns || m.type() != type) {
       throw new IllegalArgumentException(
-          "matrix does not fit: "
-              + name
-              + "="
-              + m
-              + ", expected="
-              + type
-              + ", rows="
-              + rows
-              + ", columns="
-              + columns);
+          "matrix does not fit: %s=%s, expected=%s, rows=%s, columns=%s"
+              .formatted(name, m, type, rows, columns));
     }
   }
 
@@ -352,12 +342,8 @@ public final class CudaBlas implements AutoCloseable {
     buffer.requireOpen();
     if (buffer.device() != device) {
       throw new IllegalArgumentException(
-          "buffer belongs to another device: "
-              + name
-              + "="
-              + buffer.device()
-              + ", device="
-              + device);
+          "buffer belongs to another device: %s=%s, device=%s"
+              .formatted(name, buffer.device(), device));
     }
   }
 

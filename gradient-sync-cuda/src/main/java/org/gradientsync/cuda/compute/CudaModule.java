@@ -108,12 +108,8 @@ public final class CudaModule implements AutoCloseable {
     List<KernelParameter> parameters = kernels.get(name);
     if (parameters == null) {
       throw new DeviceException(
-          "no such kernel: CUDA_ERROR_NOT_FOUND ("
-              + NOT_FOUND
-              + "), name="
-              + name
-              + ", kernels="
-              + kernelNames(),
+          "no such kernel: CUDA_ERROR_NOT_FOUND (%s), name=%s, kernels=%s"
+              .formatted(NOT_FOUND, name, kernelNames()),
           NOT_FOUND);
     }
     gpu.makeCurrent();

@@ -45,12 +45,8 @@ final class KernelArguments {
   void requireCount(int given) {
     if (given != offsets.length) {
       throw new IllegalArgumentException(
-          "wrong number of kernel arguments: kernel="
-              + kernel
-              + ", given="
-              + given
-              + ", expected="
-              + offsets.length);
+          "wrong number of kernel arguments: kernel=%s, given=%s, expected=%s"
+              .formatted(kernel, given, offsets.length));
     }
   }
 
@@ -80,14 +76,8 @@ final class KernelArguments {
     }
     if (buffer.device() != device) {
       throw new IllegalArgumentException(
-          "kernel argument belongs to another device: kernel="
-              + kernel
-              + ", index="
-              + index
-              + ", buffer="
-              + buffer.device()
-              + ", device="
-              + device);
+          "kernel argument belongs to another device: kernel=%s, index=%s, buffer=%s, device=%s"
+              .formatted(kernel, index, buffer.device(), device));
     }
     memory.putLong(offsets[index], buffer.address());
   }
@@ -131,25 +121,15 @@ final class KernelArguments {
   private KernelParameter parameter(int index) {
     if (index < 0 || index >= offsets.length) {
       throw new IndexOutOfBoundsException(
-          "no such kernel argument: kernel="
-              + kernel
-              + ", index="
-              + index
-              + ", count="
-              + offsets.length);
+          "no such kernel argument: kernel=%s, index=%s, count=%s"
+              .formatted(kernel, index, offsets.length));
     }
     return parameters.get(index);
   }
 
   private IllegalArgumentException wrongKind(int index, String kind) {
     return new IllegalArgumentException(
-        "a kernel argument of the wrong kind: kernel="
-            + kernel
-            + ", index="
-            + index
-            + ", class="
-            + kind
-            + ", expected="
-            + parameters.get(index));
+        "a kernel argument of the wrong kind: kernel=%s, index=%s, class=%s, expected=%s"
+            .formatted(kernel, index, kind, parameters.get(index)));
   }
 }

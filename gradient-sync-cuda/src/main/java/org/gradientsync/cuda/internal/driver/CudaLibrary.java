@@ -57,11 +57,8 @@ public final class CudaLibrary {
     int version = api.driverVersion();
     if (version < OLDEST_DRIVER) {
       throw new UnavailableException(
-          "the NVIDIA driver is too old: cudaVersion="
-              + text(version)
-              + ", needed="
-              + text(OLDEST_DRIVER)
-              + " (driver 525)");
+          "the NVIDIA driver is too old: cudaVersion=%s, needed=%s (driver 525)"
+              .formatted(text(version), text(OLDEST_DRIVER)));
     }
   }
 

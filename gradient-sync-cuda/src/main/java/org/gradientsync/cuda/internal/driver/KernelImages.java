@@ -38,11 +38,9 @@ public final class KernelImages {
     } catch (DeviceException e) {
       if (image.endsWith(PTX) && e.code() == CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
         throw new DeviceException(
-            "the driver is too old for this GPU: "
-                + e.getMessage()
-                + ", computeCapability="
-                + text(capability)
-                + "; install a newer driver, or build the jar with NVRTC 12.4",
+            ("the driver is too old for this GPU: %s, computeCapability=%s;"
+                    + " install a newer driver, or build the jar with NVRTC 12.4")
+                .formatted(e.getMessage(), text(capability)),
             e.code());
       }
       throw e;
@@ -53,12 +51,10 @@ public final class KernelImages {
   public static String suffix(int capability) {
     if (capability < MIN_CAPABILITY) {
       throw new DeviceException(
-          "no kernels for this GPU: CUDA_ERROR_NO_BINARY_FOR_GPU ("
-              + CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
-              + "), computeCapability="
-              + text(capability)
-              + "; the oldest that can be used is "
-              + text(MIN_CAPABILITY),
+          ("no kernels for this GPU: CUDA_ERROR_NO_BINARY_FOR_GPU (%s), computeCapability=%s;"
+                  + " the oldest that can be used is %s")
+              .formatted(
+                  CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU, text(capability), text(MIN_CAPABILITY)),
           CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     boolean ptx = new Settings(Map.of()).get("dev.cuda.kernels").filter("ptx"::equals).isPresent();

@@ -43,12 +43,8 @@ public final class NativeFolder {
       unpack(folder);
     } catch (IOException e) {
       throw new UnavailableException(
-          "no private folder can be made: folder="
-              + before
-              + ", reason="
-              + e
-              + "; "
-              + NativeClasses.FOLDER_ADVICE,
+          "no private folder can be made: folder=%s, reason=%s; %s"
+              .formatted(before, e, NativeClasses.FOLDER_ADVICE),
           e);
     }
     try {

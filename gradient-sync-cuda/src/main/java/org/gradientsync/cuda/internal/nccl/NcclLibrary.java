@@ -60,12 +60,8 @@ final class NcclLibrary {
       chosen = asked;
     } else if (!asked.isEmpty() && !asked.equals(chosen) && !asked.equals(loaded.library())) {
       throw new UnavailableException(
-          "this process has loaded another NCCL: gradientsync."
-              + SETTING
-              + "="
-              + asked
-              + ", loaded="
-              + loaded.library());
+          "this process has loaded another NCCL: gradientsync.%s=%s, loaded=%s"
+              .formatted(SETTING, asked, loaded.library()));
     }
     return loaded;
   }
@@ -75,12 +71,8 @@ final class NcclLibrary {
       return loader.apply(asked);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this NCCL does not load: gradientsync."
-              + SETTING
-              + "="
-              + asked
-              + ", reason="
-              + LoaderMessage.reason(e),
+          "this NCCL does not load: gradientsync.%s=%s, reason=%s"
+              .formatted(SETTING, asked, LoaderMessage.reason(e)),
           e);
     }
   }
@@ -100,34 +92,23 @@ final class NcclLibrary {
       }
     }
     throw new UnavailableException(
-        "there is no NCCL: library="
-            + NAME
-            + ", reason="
-            + LoaderMessage.reason(reason)
-            + "; install it, or set gradientsync."
-            + SETTING
-            + " to its path",
+        "there is no NCCL: library=%s, reason=%s; install it, or set gradientsync.%s to its path"
+            .formatted(NAME, LoaderMessage.reason(reason), SETTING),
         reason);
   }
 
   private void requireUsable(Nccl found) {
     if (found.version() < OLDEST) {
       throw new UnavailableException(
-          "this NCCL is too old: version="
-              + text(found.version())
-              + ", needed="
-              + text(OLDEST)
-              + ", library="
-              + found.library());
+          "this NCCL is too old: version=%s, needed=%s, library=%s"
+              .formatted(text(found.version()), text(OLDEST), found.library()));
     }
     try {
       mapping.accept(found);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this NCCL lacks a function: library="
-              + found.library()
-              + ", reason="
-              + LoaderMessage.reason(e),
+          "this NCCL lacks a function: library=%s, reason=%s"
+              .formatted(found.library(), LoaderMessage.reason(e)),
           e);
     }
   }

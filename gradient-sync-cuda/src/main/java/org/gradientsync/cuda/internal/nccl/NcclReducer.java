@@ -154,11 +154,9 @@ final class NcclReducer implements Reducer {
     check.run();
     if (((CudaBuffer) buffer).stream().isCapturing()) {
       throw new IllegalStateException(
-          "the stream is being captured: buffer="
-              + buffer
-              + ", rank="
-              + group.rank()
-              + "; with the reducer nccl, call outside of graphs");
+          ("the stream is being captured: buffer=%s, rank=%s;"
+                  + " with the reducer nccl, call outside of graphs")
+              .formatted(buffer, group.rank()));
     }
   }
 
@@ -189,14 +187,12 @@ final class NcclReducer implements Reducer {
   public List<String> state() {
     return List.of(
         "",
-        "nccl: version="
-            + NcclLibrary.text(nccl.version())
-            + ", library="
-            + nccl.library()
-            + ", unfinished="
-            + progress.unfinished()
-            + ", failure="
-            + (watchdog == null ? "none" : watchdog.text()));
+        "nccl: version=%s, library=%s, unfinished=%s, failure=%s"
+            .formatted(
+                NcclLibrary.text(nccl.version()),
+                nccl.library(),
+                progress.unfinished(),
+                watchdog == null ? "none" : watchdog.text()));
   }
 
   @Override

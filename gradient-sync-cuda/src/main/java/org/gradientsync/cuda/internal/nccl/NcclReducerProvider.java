@@ -122,12 +122,8 @@ public final class NcclReducerProvider implements ReducerProvider {
       int first = all.getInt(0);
       if (other != first) {
         throw new UnavailableException(
-            "the ranks have different versions of NCCL: "
-                + NcclLibrary.text(first)
-                + " on rank 0, "
-                + NcclLibrary.text(other)
-                + " on rank "
-                + rank);
+            "the ranks have different versions of NCCL: %s on rank 0, %s on rank %s"
+                .formatted(NcclLibrary.text(first), NcclLibrary.text(other), rank));
       }
     }
   }

@@ -56,13 +56,9 @@ final class NcclStart implements Runnable {
         }
         if (waited > group.timeouts().timeoutNanos() / 2) {
           abandon(
-              "ncclCommInitRank has not connected the ranks: rank="
-                  + rank
-                  + ", ranks="
-                  + ranks
-                  + ", waited="
-                  + Amounts.time(waited)
-                  + "; NCCL_DEBUG=INFO shows what it waits for");
+              ("ncclCommInitRank has not connected the ranks: rank=%s, ranks=%s, waited=%s;"
+                      + " NCCL_DEBUG=INFO shows what it waits for")
+                  .formatted(rank, ranks, Amounts.time(waited)));
           return;
         }
       }

@@ -284,12 +284,8 @@ final class PeerReducer implements Reducer, DeviceWatch {
   private void requireNoCapture(CollectiveCall call, String remedy) {
     if (isCapturing(call)) {
       throw new IllegalStateException(
-          "the stream is being captured: buffer="
-              + call.buffer()
-              + ", rank="
-              + group.rank()
-              + "; "
-              + remedy);
+          "the stream is being captured: buffer=%s, rank=%s; %s"
+              .formatted(call.buffer(), group.rank(), remedy));
     }
   }
 

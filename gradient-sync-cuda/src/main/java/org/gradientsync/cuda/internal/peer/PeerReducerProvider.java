@@ -151,13 +151,9 @@ public final class PeerReducerProvider implements ReducerProvider {
     communicator.allReduce(LongBuffer.wrap(choices), ReduceOp.MIN);
     if (choices[0] != -choices[1]) {
       throw new GradientSyncException(
-          "the ranks' settings differ: give gradientsync.dev.peer.algorithm, dev.peer.tuning and"
-              + " overlap.sms alike on all ranks, rank="
-              + group.rank()
-              + ", algorithm="
-              + tuning
-              + ", measures="
-              + measures);
+          ("the ranks' settings differ: give gradientsync.dev.peer.algorithm, dev.peer.tuning and"
+                  + " overlap.sms alike on all ranks, rank=%s, algorithm=%s, measures=%s")
+              .formatted(group.rank(), tuning, measures));
     }
   }
 

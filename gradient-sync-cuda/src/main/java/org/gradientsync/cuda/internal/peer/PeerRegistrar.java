@@ -348,11 +348,9 @@ final class PeerRegistrar implements AutoCloseable {
     lastNumber = (int) number[0] + 1;
     if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
       throw new GradientSyncException(
-          "too many buffers have been registered, rank="
-              + group.rank()
-              + ", limit="
-              + PeerTag.MAX_REGISTRATIONS
-              + "; reuse buffers, or create a new sync");
+          ("too many buffers have been registered, rank=%s, limit=%s;"
+                  + " reuse buffers, or create a new sync")
+              .formatted(group.rank(), PeerTag.MAX_REGISTRATIONS));
     }
     return number[1] == 0;
   }

@@ -52,10 +52,8 @@ final class PeerTuning {
       // reported below
     }
     throw new IllegalArgumentException(
-        "not a number of SMs: gradientsync.overlap.sms="
-            + text
-            + "; give 1 to "
-            + PeerLayout.MAX_BLOCKS);
+        "not a number of SMs: gradientsync.overlap.sms=%s; give 1 to %s"
+            .formatted(text, PeerLayout.MAX_BLOCKS));
   }
 
   private static PeerAlgorithm parse(String algorithm) {
