@@ -28,14 +28,8 @@ final class LocalRankCheck {
         .filter(variable -> !environment.get(variable).equals(Integer.toString(localRank)))
         .map(
             variable ->
-                "local rank differs: rank="
-                    + rank
-                    + ", localRank="
-                    + localRank
-                    + ", "
-                    + variable
-                    + "="
-                    + environment.get(variable)
-                    + "; taking localRank, which counts the ranks of this node");
+                ("local rank differs: rank=%s, localRank=%s, %s=%s;"
+                        + " taking localRank, which counts the ranks of this node")
+                    .formatted(rank, localRank, variable, environment.get(variable)));
   }
 }

@@ -67,11 +67,8 @@ final class MpiBinding {
       return asked;
     }
     throw new IllegalArgumentException(
-        "no way to call MPI: "
-            + PROPERTY
-            + "="
-            + asked
-            + "; give java, direct, the path of a libmpi, or nothing");
+        "no way to call MPI: %s=%s; give java, direct, the path of a libmpi, or nothing"
+            .formatted(PROPERTY, asked));
   }
 
   private static MpiCalls direct(String library) {
@@ -115,9 +112,7 @@ final class MpiBinding {
   /** The option with which a child process makes the same choice, after {@link #get}. */
   static synchronized String option() {
     String value = chosen == null || chosen instanceof JavaBindings ? JAVA : chosen.library();
-    return "-D"
-        + PROPERTY
-        + "="
-        + (value.equals(JAVA) || value.contains(File.separator) ? value : DIRECT);
+    return "-D%s=%s"
+        .formatted(PROPERTY, value.equals(JAVA) || value.contains(File.separator) ? value : DIRECT);
   }
 }

@@ -106,12 +106,10 @@ public final class MpiJob implements JobProcess {
   public void goOnWithout(List<Integer> without) {
     if (!lost.letOthersLive()) {
       throw new UnavailableException(
-          "this MPI ends the job with its first lost rank: launcher=mpi, rank="
-              + rank
-              + ", library="
-              + version()
-              + "; start the job with Open MPI 5's mpirun --with-ft ulfm, and"
-              + " gradientsync.mpi.binding=direct, or with gradient-sync run --launcher tcp");
+          ("this MPI ends the job with its first lost rank: launcher=mpi, rank=%s, library=%s;"
+                  + " start the job with Open MPI 5's mpirun --with-ft ulfm,"
+                  + " and gradientsync.mpi.binding=direct, or with gradient-sync run --launcher tcp")
+              .formatted(rank, version()));
     }
     lastWords.goOnWithout(without);
   }
@@ -139,11 +137,9 @@ public final class MpiJob implements JobProcess {
         boolean anyThread = owner || mpi.threadLevel() >= mpi.serialized();
         if (!anyThread && !mpi.isMainThread()) {
           throw new UnavailableException(
-              "MPI was started for one thread only and this is another: threadLevel="
-                  + mpi.threadLevel()
-                  + ", needed="
-                  + mpi.serialized()
-                  + "; start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)");
+              ("MPI was started for one thread only and this is another: threadLevel=%s, needed=%s;"
+                      + " start it with MPI.InitThread(args, MPI.THREAD_SERIALIZED)")
+                  .formatted(mpi.threadLevel(), mpi.serialized()));
         }
         if (starting == null) { // otherwise an interrupted earlier attempt goes on
           starting = new MpiStart(mpi, owner, anyThread, timeouts);
@@ -218,19 +214,11 @@ public final class MpiJob implements JobProcess {
     }
     int first = nodes[misplaced];
     return Optional.of(
-        "MPI reports ranks that can share memory on different nodes: rank="
-            + first
-            + " ("
-            + places[first]
-            + "), other="
-            + misplaced
-            + " ("
-            + places[misplaced]
-            + "), library="
-            + version()
-            + "; taking them for one node, so local ranks and GPUs are right; MPI's own messages may"
-            + " be slow until it reaches its process manager (PMIx, PMI), or until containers of"
-            + " one machine have one host name");
+        ("MPI reports ranks that can share memory on different nodes: rank=%s (%s), other=%s (%s),"
+                + " library=%s; taking them for one node, so local ranks and GPUs are right;"
+                + " MPI's own messages may be slow until it reaches its process manager (PMIx, PMI),"
+                + " or until containers of one machine have one host name")
+            .formatted(first, places[first], misplaced, places[misplaced], version()));
   }
 
   /** Whether this class has initialized MPI, and not the program. */
@@ -381,14 +369,8 @@ public final class MpiJob implements JobProcess {
 
   static GradientSyncException failed(String operation, MpiFailure e) {
     return new GradientSyncException(
-        "MPI "
-            + operation
-            + " failed: "
-            + e.getMessage()
-            + " ("
-            + e.code()
-            + "), class="
-            + e.errorClass(),
+        "MPI %s failed: %s (%s), class=%s"
+            .formatted(operation, e.getMessage(), e.code(), e.errorClass()),
         e);
   }
 

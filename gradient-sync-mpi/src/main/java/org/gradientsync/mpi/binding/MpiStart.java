@@ -135,15 +135,13 @@ final class MpiStart {
       if (waited > timeouts.timeoutNanos()) {
         lost =
             new RankLostException(
-                "timed out: "
-                    + missing()
-                    + ", rank="
-                    + rank
-                    + ", size="
-                    + size()
-                    + ", waited="
-                    + Amounts.time(timeouts.timeout())
-                    + (places == null ? MpiJob.prefixMissing(System.getenv()) : ""));
+                "timed out: %s, rank=%s, size=%s, waited=%s%s"
+                    .formatted(
+                        missing(),
+                        rank,
+                        size(),
+                        Amounts.time(timeouts.timeout()),
+                        places == null ? MpiJob.prefixMissing(System.getenv()) : ""));
         throw lost;
       }
       if (!warned && waited > timeouts.lateNanos()) {
@@ -172,11 +170,9 @@ final class MpiStart {
       int provided = mpi.initialize();
       if (provided < mpi.serialized()) {
         throw new UnavailableException(
-            "this MPI takes calls of one thread only: threadLevel="
-                + provided
-                + ", needed="
-                + mpi.serialized()
-                + "; build it with support for threads");
+            ("this MPI takes calls of one thread only: threadLevel=%s, needed=%s;"
+                    + " build it with support for threads")
+                .formatted(provided, mpi.serialized()));
       }
     }
     gatherPlaces();

@@ -46,12 +46,8 @@ public final class DirectLibrary {
       loaded = found;
     } else if (!asked.isEmpty() && !asked.equals(loaded.library())) {
       throw new UnavailableException(
-          "this process has loaded another MPI: "
-              + setting
-              + "="
-              + asked
-              + ", loaded="
-              + loaded.library());
+          "this process has loaded another MPI: %s=%s, loaded=%s"
+              .formatted(setting, asked, loaded.library()));
     }
     return loaded;
   }
@@ -61,12 +57,8 @@ public final class DirectLibrary {
       return loader.apply(asked);
     } catch (UnsatisfiedLinkError e) {
       throw new UnavailableException(
-          "this MPI does not load: "
-              + setting
-              + "="
-              + asked
-              + ", reason="
-              + LoaderMessage.reason(e),
+          "this MPI does not load: %s=%s, reason=%s"
+              .formatted(setting, asked, LoaderMessage.reason(e)),
           e);
     }
   }
@@ -103,15 +95,10 @@ public final class DirectLibrary {
     boolean open = found.version().startsWith(OpenMpiAbi.NAME);
     if (!kind.isEmpty() && open != kind.equals(OpenMpiAbi.NAME)) {
       throw new UnavailableException(
-          "the launcher and the library are of different MPIs: launcher="
-              + kind
-              + ", library="
-              + found.library()
-              + ", version="
-              + found.version()
-              + "; start the job with the mpirun of that library, or set "
-              + setting
-              + " to the library of that launcher");
+          ("the launcher and the library are of different MPIs: launcher=%s, library=%s,"
+                  + " version=%s; start the job with the mpirun of that library,"
+                  + " or set %s to the library of that launcher")
+              .formatted(kind, found.library(), found.version(), setting));
     }
   }
 }
