@@ -102,15 +102,8 @@ record Coordinates(
     int size = number(given, names.get(1), 1, MOST_RANKS);
     if (rank >= size) {
       throw new UnavailableException(
-          "no such rank: "
-              + names.get(0)
-              + "="
-              + rank
-              + ", "
-              + names.get(1)
-              + "="
-              + size
-              + "; ranks are numbered from 0");
+          "no such rank: %s=%s, %s=%s; ranks are numbered from 0"
+              .formatted(names.get(0), rank, names.get(1), size));
     }
     String master = given.get(names.get(2));
     String host = master;
@@ -179,15 +172,13 @@ record Coordinates(
 
   private static UnavailableException notAnAddress(String name, String value, int rank) {
     return new UnavailableException(
-        (name.equals(MASTER) ? "not a host and a port: " : "not a host: ")
-            + name
-            + "="
-            + value
-            + ", rank="
-            + rank
-            + (name.equals(MASTER)
-                ? "; give for example node0:29500 or [::1]:29500"
-                : "; give for example node0 or ::1"));
+        "not a host%s: %s=%s, rank=%s; give for example %s"
+            .formatted(
+                name.equals(MASTER) ? " and a port" : "",
+                name,
+                value,
+                rank,
+                name.equals(MASTER) ? "node0:29500 or [::1]:29500" : "node0 or ::1"));
   }
 
   private static int number(Map<String, String> from, String name, int least, int most) {

@@ -23,11 +23,8 @@ final class Descriptors {
 
   /** What to tell the user. */
   static String text(int rank) {
-    return "rank "
-        + rank
-        + " has no file descriptors left: "
-        + EXHAUSTED
-        + "; raise the limit by ulimit -n where the rank is started: it may need one for each other"
-        + " rank, beside those of its program";
+    return ("rank %s has no file descriptors left: %s; raise the limit by ulimit -n where the rank is"
+            + " started: it may need one for each other rank, beside those of its program")
+        .formatted(rank, EXHAUSTED);
   }
 }

@@ -74,12 +74,8 @@ final class Interfaces {
 
   private static UnavailableException none(Coordinates own, String why, IOException cause) {
     return new UnavailableException(
-        "no such network interface: tcp.interface="
-            + own.network()
-            + ", rank="
-            + own.rank()
-            + ": "
-            + why,
+        "no such network interface: tcp.interface=%s, rank=%s: %s"
+            .formatted(own.network(), own.rank(), why),
         cause);
   }
 

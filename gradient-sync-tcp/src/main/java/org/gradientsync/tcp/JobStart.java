@@ -187,12 +187,9 @@ final class JobStart {
           }
         }
         look(
-            "not all ranks have come to "
-                + own.master()
-                + ": missing="
-                + registration.missing()
-                + listener.refusals(own.rank())
-                + where);
+            "not all ranks have come to %s: missing=%s%s%s"
+                .formatted(
+                    own.master(), registration.missing(), listener.refusals(own.rank()), where));
       }
     } catch (RuntimeException | Error | IOException | InterruptedException e) {
       registration.fail(
@@ -228,13 +225,11 @@ final class JobStart {
           address, own.port(), Math.min(LISTEN_NANOS, timeouts.timeoutNanos()));
     } catch (BindException e) {
       throw new UnavailableException(
-          "rank 0 cannot listen at the job's port: address="
-              + (address == null ? "any" : address.getHostAddress())
-              + ", port="
-              + own.port()
-              + ": "
-              + e.getMessage()
-              + "; another process listens there, perhaps a second rank 0: choose another MASTER_PORT, or tcp.master",
+          ("rank 0 cannot listen at the job's port: address=%s, port=%s: %s;"
+                  + " another process listens there, perhaps a second rank 0:"
+                  + " choose another MASTER_PORT, or tcp.master")
+              .formatted(
+                  address == null ? "any" : address.getHostAddress(), own.port(), e.getMessage()),
           e);
     }
   }
@@ -418,13 +413,8 @@ final class JobStart {
     }
     if (waited > limit) {
       throw new RankLostException(
-          "timed out: "
-              + what
-              + ", rank="
-              + own.rank()
-              + ", waited="
-              + Amounts.time(waited)
-              + advice);
+          "timed out: %s, rank=%s, waited=%s%s"
+              .formatted(what, own.rank(), Amounts.time(waited), advice));
     }
     if (waited > timeouts.lateNanos() && !warned) {
       warned = true;

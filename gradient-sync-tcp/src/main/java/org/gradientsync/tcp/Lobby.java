@@ -161,11 +161,9 @@ final class Lobby implements Listener.Doorkeeper {
     Newcomer newcomer = new Newcomer(member, settings, channel);
     if (!member.version().equals(JobStart.version)) {
       newcomer.refuse(
-          "the job has version "
-              + JobStart.version
-              + " of gradient-sync-tcp, this process "
-              + member.version()
-              + "; use one version on all ranks");
+          ("the job has version %s of gradient-sync-tcp, this process %s;"
+                  + " use one version on all ranks")
+              .formatted(JobStart.version, member.version()));
     } else if (open && waiting.size() < LIMIT) {
       waiting.add(newcomer);
     } else {

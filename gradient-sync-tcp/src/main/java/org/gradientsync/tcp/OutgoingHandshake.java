@@ -92,24 +92,16 @@ final class OutgoingHandshake {
     ByteBuffer challenge = ByteBuffer.wrap(read(channel, Handshake.CHALLENGE, deadline()));
     if (challenge.getLong() != Handshake.MAGIC) {
       throw new UnavailableException(
-          "something else listens at the address of a rank: address="
-              + to
-              + ", rank="
-              + hello.rank()
-              + "; choose another port");
+          ("something else listens at the address of a rank: address=%s, rank=%s;"
+                  + " choose another port")
+              .formatted(to, hello.rank()));
     }
     int other = challenge.getInt();
     if (other != protocol) {
       throw new UnavailableException(
-          "the ranks have different versions of gradient-sync-tcp: rank="
-              + hello.rank()
-              + ", protocol="
-              + protocol
-              + ", rank "
-              + hello.target()
-              + " has "
-              + other
-              + "; use one version on all ranks");
+          ("the ranks have different versions of gradient-sync-tcp:"
+                  + " rank=%s, protocol=%s, rank %s has %s; use one version on all ranks")
+              .formatted(hello.rank(), protocol, hello.target(), other));
     }
     byte[] nonce = new byte[Handshake.NONCE];
     challenge.get(nonce);
@@ -119,23 +111,15 @@ final class OutgoingHandshake {
     int status = ByteBuffer.wrap(answer).getInt();
     if (status == Handshake.OTHER_SECRET) {
       throw new UnavailableException(
-          "rank "
-              + hello.target()
-              + " has another secret: rank="
-              + hello.rank()
-              + ", address="
-              + to
-              + "; set GRADIENTSYNC_SECRET, or tcp.secret, to the same text on all ranks, or choose"
-              + " another port if that is another job");
+          ("rank %s has another secret: rank=%s, address=%s;"
+                  + " set GRADIENTSYNC_SECRET, or tcp.secret, to the same text on all ranks,"
+                  + " or choose another port if that is another job")
+              .formatted(hello.target(), hello.rank(), to));
     }
     if (!Handshake.same(answer, handshake.answer(first, nonce, status))) {
       throw new UnavailableException(
-          "something at the address of rank "
-              + hello.target()
-              + " has not got the job's secret: rank="
-              + hello.rank()
-              + ", address="
-              + to);
+          "something at the address of rank %s has not got the job's secret: rank=%s, address=%s"
+              .formatted(hello.target(), hello.rank(), to));
     }
     if (status != Handshake.OK) {
       throw new RefusedException(

@@ -35,14 +35,8 @@ final class ReceiveMessage extends TcpMessage<ReceiveMessage> {
 
   void tooShort(Peer sender, int length) {
     failure =
-        "message is longer than expected: sent="
-            + length
-            + ", expected="
-            + capacity()
-            + ", peer="
-            + sender.rank()
-            + ", tag="
-            + tag;
+        "message is longer than expected: sent=%s, expected=%s, peer=%s, tag=%s"
+            .formatted(length, capacity(), sender.rank(), tag);
     complete();
   }
 

@@ -77,31 +77,19 @@ final class Registration {
     int size = members.length;
     String name = "rank " + rank + " (" + member.place() + ")";
     if (hello.size() != size) {
-      return "the ranks expect different numbers of ranks: rank 0 expects "
-          + size
-          + ", "
-          + name
-          + " expects "
-          + hello.size()
-          + "; give WORLD_SIZE, tcp.size or -np alike on all ranks";
+      return ("the ranks expect different numbers of ranks: rank 0 expects %s, %s expects %s;"
+              + " give WORLD_SIZE, tcp.size or -np alike on all ranks")
+          .formatted(size, name, hello.size());
     }
     if (!member.version().equals(members[0].version())) {
-      return "the ranks have different versions of gradient-sync-tcp: rank 0 has "
-          + members[0].version()
-          + ", "
-          + name
-          + " has "
-          + member.version()
-          + "; use one version on all ranks";
+      return ("the ranks have different versions of gradient-sync-tcp: rank 0 has %s, %s has %s;"
+              + " use one version on all ranks")
+          .formatted(members[0].version(), name, member.version());
     }
     if (rank >= size || members[rank] != null) {
-      return "two ranks have the same number: rank "
-          + rank
-          + " is "
-          + (rank < size ? members[rank].place() : "none")
-          + " and "
-          + member.place()
-          + "; give each rank its own RANK, or tcp.rank";
+      return ("two ranks have the same number: rank %s is %s and %s;"
+              + " give each rank its own RANK, or tcp.rank")
+          .formatted(rank, rank < size ? members[rank].place() : "none", member.place());
     }
     return null;
   }

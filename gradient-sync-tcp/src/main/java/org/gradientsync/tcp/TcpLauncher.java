@@ -125,11 +125,9 @@ public final class TcpLauncher implements Launcher {
               ? "elastic, or elastic.silence"
               : !own.network().equals(first.network()) ? "tcp.interface" : "tcp.secret, or others";
       throw new UnavailableException(
-          "a sync of this rank has joined the job with other settings: "
-              + own
-              + ", differs="
-              + differs
-              + "; give all syncs of a rank the same");
+          ("a sync of this rank has joined the job with other settings: %s, differs=%s;"
+                  + " give all syncs of a rank the same")
+              .formatted(own, differs));
     }
   }
 
