@@ -2092,16 +2092,9 @@ public abstract class BucketsContract {
       actual.get(difference / size * size, is);
       expected.get(difference / size * size, wanted);
       throw new AssertionError(
-          "wrong bits: "
-              + what
-              + ", buffer="
-              + buffer
-              + ", index="
-              + difference / size
-              + ", expected="
-              + Arrays.toString(wanted)
-              + ", actual="
-              + Arrays.toString(is));
+          "wrong bits: %s, buffer=%s, index=%s, expected=%s, actual=%s"
+              .formatted(
+                  what, buffer, difference / size, Arrays.toString(wanted), Arrays.toString(is)));
     }
     assertEquals(expected.remaining(), actual.remaining());
   }

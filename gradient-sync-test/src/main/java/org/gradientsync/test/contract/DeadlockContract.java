@@ -178,10 +178,8 @@ public abstract class DeadlockContract {
         ": barrier(), call=1, waits for rank 0",
         ranks == 2
             ? ": communicator.send(int[2], to=1, tag=1), waits for rank 1"
-            : ": communicator.receive(int[2], from="
-                + (ranks - 1)
-                + ", tag=1), waits for rank "
-                + (ranks - 1));
+            : ": communicator.receive(int[2], from=%s, tag=1), waits for rank %s"
+                .formatted(ranks - 1, ranks - 1));
   }
 
   /** Both neighbours of rank 0 are in the ring exchange; it waits for their answers. */

@@ -1134,18 +1134,9 @@ public abstract class ReducerContract {
     if (difference >= 0) {
       int index = difference / type.sizeInBytes();
       throw new AssertionError(
-          "wrong bits: type="
-              + type
-              + ", op="
-              + op
-              + ", count="
-              + count
-              + ", index="
-              + index
-              + ", expected="
-              + hex(expected, type, index)
-              + ", actual="
-              + hex(actual, type, index));
+          "wrong bits: type=%s, op=%s, count=%s, index=%s, expected=%s, actual=%s"
+              .formatted(
+                  type, op, count, index, hex(expected, type, index), hex(actual, type, index)));
     }
     assertEquals(expected.remaining(), actual.remaining());
   }

@@ -104,16 +104,8 @@ final class Soak implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "soak: -Dsoak.seed="
-        + seed
-        + ", reducer="
-        + base.reducer()
-        + ", rank="
-        + rank
-        + " of "
-        + ranks
-        + ", steps="
-        + steps;
+    return "soak: -Dsoak.seed=%s, reducer=%s, rank=%s of %s, steps=%s"
+        .formatted(seed, base.reducer(), rank, ranks, steps);
   }
 
   private long agree(long value) {

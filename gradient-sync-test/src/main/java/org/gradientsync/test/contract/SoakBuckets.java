@@ -239,13 +239,8 @@ final class SoakBuckets {
       long joined = buckets.join(update);
       require(
           done[0] == all && joined == all - before,
-          uneven
-              + ": steps of the ranks="
-              + Arrays.toString(have)
-              + ", made="
-              + done[0]
-              + ", joined="
-              + joined);
+          "%s: steps of the ranks=%s, made=%s, joined=%s"
+              .formatted(uneven, Arrays.toString(have), done[0], joined));
       require(buckets.stopRequested() == (uneven == Uneven.STOP), "stop after " + uneven);
     }
   }

@@ -61,15 +61,10 @@ final class SoakChecks {
 
   static void check(ByteBuffer expected, ByteBuffer actual, DataType type, Object what) {
     int difference = expected.mismatch(actual);
-    require(
-        difference < 0,
-        "wrong bits: "
-            + what
-            + ", type="
-            + type
-            + ", bytes="
-            + expected.remaining()
-            + ", index="
-            + difference / type.sizeInBytes());
+    if (difference >= 0) {
+      throw new AssertionError(
+          "wrong bits: %s, type=%s, bytes=%s, index=%s"
+              .formatted(what, type, expected.remaining(), difference / type.sizeInBytes()));
+    }
   }
 }
