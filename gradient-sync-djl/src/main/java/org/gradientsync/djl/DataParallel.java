@@ -225,23 +225,16 @@ public final class DataParallel extends TrainingListenerAdapter {
     Device[] devices = trainer.getDevices();
     if (devices.length != 1) {
       throw new IllegalStateException(
-          "a rank trains on one device: devices="
-              + Arrays.toString(devices)
-              + ", rank="
-              + sync().rank()
-              + "; add optDevices(new Device[] {DataParallel.device(sync)}) to the training's"
-              + " configuration");
+          ("a rank trains on one device: devices=%s, rank=%s; add optDevices(new Device[]"
+                  + " {DataParallel.device(sync)}) to the training's configuration")
+              .formatted(Arrays.toString(devices), sync().rank()));
     }
     Device model = trainer.getModel().getNDManager().getDevice();
     if (!model.equals(devices[0])) { // DJL would train a copy of the parameters
       throw new IllegalStateException(
-          "the model is on another device than the training: model="
-              + model
-              + ", training="
-              + devices[0]
-              + ", rank="
-              + sync().rank()
-              + "; create the model on DataParallel.device(sync)");
+          ("the model is on another device than the training: model=%s, training=%s, rank=%s;"
+                  + " create the model on DataParallel.device(sync)")
+              .formatted(model, devices[0], sync().rank()));
     }
     moreBatches = true;
     training = false;

@@ -53,13 +53,9 @@ final class GpuArrays {
     Device device = arrays.get(0).getDevice();
     if (!device.equals(deviceOf(sync))) {
       throw new UnavailableException(
-          "training is on another GPU than the sync's: djl="
-              + device
-              + ", sync="
-              + sync.device().name()
-              + ", rank="
-              + sync.rank()
-              + "; train on DataParallel.device(sync)");
+          ("training is on another GPU than the sync's: djl=%s, sync=%s, rank=%s;"
+                  + " train on DataParallel.device(sync)")
+              .formatted(device, sync.device().name(), sync.rank()));
     }
     GpuArrays gpu = new GpuArrays(sync, arrays.get(0).getClass().getClassLoader());
     arrays.forEach(gpu::address); // fails now, or not at all
@@ -92,13 +88,9 @@ final class GpuArrays {
 
   private static UnavailableException unavailable(int rank, Throwable cause) {
     return new UnavailableException(
-        "the address of DJL's arrays on the GPU cannot be found: version="
-            + Engine.getDjlVersion()
-            + ", cause="
-            + cause
-            + ", rank="
-            + rank
-            + "; use natives that fit the PyTorch, see docs/deep-java-library.md",
+        ("the address of DJL's arrays on the GPU cannot be found: version=%s, cause=%s, rank=%s;"
+                + " use natives that fit the PyTorch, see docs/deep-java-library.md")
+            .formatted(Engine.getDjlVersion(), cause, rank),
         cause);
   }
 }

@@ -41,11 +41,8 @@ abstract class Gradients implements AutoCloseable {
       reason = HostGradients.whyNotMoved(names, arrays);
     } else if (!device.isGpu() || !Replicas.onCuda(sync)) {
       reason =
-          "training is on "
-              + device
-              + " and the sync has "
-              + sync.device().name()
-              + "; train on DataParallel.device(sync)";
+          "training is on %s and the sync has %s; train on DataParallel.device(sync)"
+              .formatted(device, sync.device().name());
     } else {
       try {
         onGpu = GpuArrays.of(sync, arrays)::wrap;

@@ -36,11 +36,8 @@ final class HostCopy {
     DataType type = typeOf(gradient);
     if (type == null) {
       throw new IllegalStateException(
-          "gradients of this type cannot be averaged: parameter="
-              + parameter
-              + ", type="
-              + gradient.getDataType()
-              + "; freeze the parameter");
+          "gradients of this type cannot be averaged: parameter=%s, type=%s; freeze the parameter"
+              .formatted(parameter, gradient.getDataType()));
     }
     return type;
   }
@@ -49,13 +46,9 @@ final class HostCopy {
   static ByteBuffer read(String parameter, NDArray source) {
     if (sizeInBytes(source) > MOST_BYTES) {
       throw new IllegalStateException(
-          "parameter is too large to be copied through host memory: parameter="
-              + parameter
-              + ", bytes="
-              + sizeInBytes(source)
-              + ", most="
-              + MOST_BYTES
-              + "; divide it into several parameters");
+          ("parameter is too large to be copied through host memory:"
+                  + " parameter=%s, bytes=%s, most=%s; divide it into several parameters")
+              .formatted(parameter, sizeInBytes(source), MOST_BYTES));
     }
     return ByteBuffer.wrap(source.toByteArray()).order(ByteOrder.nativeOrder());
   }

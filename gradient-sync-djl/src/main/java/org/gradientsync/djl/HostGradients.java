@@ -30,12 +30,8 @@ final class HostGradients extends Gradients {
     for (int i = 0; i < gradients.size(); i++) {
       long bytes = HostCopy.sizeInBytes(gradients.get(i));
       if (bytes > MOST_BYTES) {
-        return "a gradient is too large for one bucket: parameter="
-            + names.get(i)
-            + ", bytes="
-            + bytes
-            + ", most="
-            + MOST_BYTES;
+        return "a gradient is too large for one bucket: parameter=%s, bytes=%s, most=%s"
+            .formatted(names.get(i), bytes, MOST_BYTES);
       }
     }
     return null;

@@ -240,11 +240,9 @@ final class Replicas implements AutoCloseable {
     for (int i = 0; i < least.length; i++) {
       if (least[i] != most[i]) {
         throw new IllegalStateException(
-            "the ranks have begun with different values of a parameter: parameter="
-                + parameters.get(some.get(i)).name()
-                + ", rank="
-                + ranks.rank()
-                + "; initialize the model before newTrainer, or do not change it after");
+            ("the ranks have begun with different values of a parameter: parameter=%s, rank=%s;"
+                    + " initialize the model before newTrainer, or do not change it after")
+                .formatted(parameters.get(some.get(i)).name(), ranks.rank()));
       }
     }
   }
