@@ -36,12 +36,9 @@ public final class SameOptions {
               .toList();
       if (!others.isEmpty()) {
         String value = text(options.get(i).getValue()); // rank 0 prints the message
-        return options.get(i).longestName()
-            + " differs from rank to rank: rank 0 has "
-            + (value.equals("null") ? "none" : value)
-            + ", ranks "
-            + others
-            + " do not; give all ranks the same options";
+        return ("%s differs from rank to rank: rank 0 has %s, ranks %s do not;"
+                + " give all ranks the same options")
+            .formatted(options.get(i).longestName(), value.equals("null") ? "none" : value, others);
       }
     }
     return "";

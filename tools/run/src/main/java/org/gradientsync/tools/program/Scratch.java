@@ -36,12 +36,8 @@ public final class Scratch {
 
   /** Returns what to do if nothing can be created in the temporary folder. */
   public static String advice() {
-    return TEMPORARY_FOLDER
-        + "="
-        + System.getProperty(TEMPORARY_FOLDER)
-        + "; free space there, or set JAVA_TOOL_OPTIONS=-D"
-        + TEMPORARY_FOLDER
-        + "=DIR to a folder that can be written";
+    return "%s=%s; free space there, or set JAVA_TOOL_OPTIONS=-D%s=DIR to a folder that can be written"
+        .formatted(TEMPORARY_FOLDER, System.getProperty(TEMPORARY_FOLDER), TEMPORARY_FOLDER);
   }
 
   /** Deletes a folder and its content; null means none. */

@@ -255,12 +255,8 @@ final class RanksAsProcesses implements RankLaunch {
       }
       if (ExitCode.tellsOfLostRank(code) && !isLost) {
         System.err.println(
-            name
-                + " was lost ("
-                + ExitCode.meaning(code)
-                + ") "
-                + losses[rank.local()]
-                + " times, each soon after its start; it is not started again");
+            "%s was lost (%s) %s times, each soon after its start; it is not started again"
+                .formatted(name, ExitCode.meaning(code), losses[rank.local()]));
       }
       if (isLost) {
         System.err.println(

@@ -189,11 +189,9 @@ final class RanksOverSsh implements RankLaunch {
     int code = node.ssh.exitValue();
     if (code == SSH_FAILED) {
       say(
-          "no host, or no connection to it any more: host="
-              + node.host
-              + ", exit code of ssh=255; try: ssh "
-              + Hosts.forSsh(node.host)
-              + " true");
+          ("no host, or no connection to it any more: host=%s, exit code of ssh=255;"
+                  + " try: ssh %s true")
+              .formatted(node.host, Hosts.forSsh(node.host)));
     }
     return code;
   }
