@@ -176,10 +176,8 @@ final class Rules {
     String library = version(report.get(Mpi.MPI, Mpi.LIBRARY));
     if (installed && !library.isEmpty() && !version(mpirun).equals(library)) {
       problem(
-          "mpirun and the library are of different versions: mpirun="
-              + version(mpirun)
-              + ", library="
-              + library,
+          "mpirun and the library are of different versions: mpirun=%s, library=%s"
+              .formatted(version(mpirun), library),
           "put the Open MPI that has the Java bindings first on the PATH, and its lib folder first"
               + " in LD_LIBRARY_PATH");
     }

@@ -50,10 +50,8 @@ public class AllReducePerf extends PerfProgram {
     super.checkOptions();
     if (wire != null && (type != DataType.FLOAT32 || wire.sizeInBytes() != Short.BYTES)) {
       throw badUse(
-          "--wire takes BFLOAT16 or FLOAT16, for FLOAT32 gradients: --wire "
-              + wire
-              + ", --type "
-              + type);
+          "--wire takes BFLOAT16 or FLOAT16, for FLOAT32 gradients: --wire %s, --type %s"
+              .formatted(wire, type));
     }
   }
 
