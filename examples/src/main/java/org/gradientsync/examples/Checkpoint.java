@@ -209,23 +209,16 @@ final class Checkpoint {
 
   private static IOException damaged(Path file, FileChannel channel) throws IOException {
     return new IOException(
-        "checkpoint is damaged: file="
-            + file
-            + ", bytes="
-            + channel.size()
-            + "; take an earlier one");
+        "checkpoint is damaged: file=%s, bytes=%s; take an earlier one"
+            .formatted(file, channel.size()));
   }
 
   private static void requireVersion(Path file, int version) throws IOException {
     if (version != VERSION) {
       throw new IOException(
-          "checkpoint is of another release: file="
-              + file
-              + ", version="
-              + version
-              + ", expected="
-              + VERSION
-              + "; resume with the release that has written it");
+          ("checkpoint is of another release: file=%s, version=%s, expected=%s;"
+                  + " resume with the release that has written it")
+              .formatted(file, version, VERSION));
     }
   }
 
@@ -233,15 +226,9 @@ final class Checkpoint {
       throws IOException {
     if (!expected.equals(found)) {
       throw new IOException(
-          "checkpoint is another training's: file="
-              + file
-              + ", "
-              + what
-              + "="
-              + found
-              + ", expected="
-              + expected
-              + "; give the options that it was written with");
+          ("checkpoint is another training's: file=%s, %s=%s, expected=%s;"
+                  + " give the options that it was written with")
+              .formatted(file, what, found, expected));
     }
   }
 

@@ -183,16 +183,8 @@ final class GpuMlp implements MlpEngine {
   private void load(List<CudaBuffer> batches, int batch, double[] values, int width) {
     if (values.length != (long) rows * width || batch < 0 || batch > batches.size()) {
       throw new IllegalArgumentException(
-          "batch does not fit: batch="
-              + batch
-              + ", loaded="
-              + batches.size()
-              + ", elements="
-              + values.length
-              + ", rows="
-              + rows
-              + ", width="
-              + width);
+          "batch does not fit: batch=%s, loaded=%s, elements=%s, rows=%s, width=%s"
+              .formatted(batch, batches.size(), values.length, rows, width));
     }
     float[] floats = new float[values.length];
     for (int i = 0; i < floats.length; i++) {

@@ -48,10 +48,8 @@ final class LocalSteps {
     }
     if (allSteps % steps != 0) {
       throw program.badUse(
-          "--steps must be a multiple of --local-steps: --steps "
-              + allSteps
-              + " --local-steps "
-              + steps);
+          "--steps must be a multiple of --local-steps: --steps %s --local-steps %s"
+              .formatted(allSteps, steps));
     }
     if (areUsed() && !plain) {
       throw program.badUse(

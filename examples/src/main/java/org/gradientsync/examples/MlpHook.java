@@ -51,11 +51,8 @@ final class MlpHook {
       create(new int[0]);
     } catch (IllegalArgumentException e) {
       throw program.badUse(
-          "--hook takes powersgd:N, topk:FRACTION or plain-topk:FRACTION: --hook "
-              + hook
-              + " ("
-              + e.getMessage()
-              + ")");
+          "--hook takes powersgd:N, topk:FRACTION or plain-topk:FRACTION: --hook %s (%s)"
+              .formatted(hook, e.getMessage()));
     }
   }
 

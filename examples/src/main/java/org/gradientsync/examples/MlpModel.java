@@ -88,12 +88,8 @@ final class MlpModel {
     if (source == Source.IRIS
         && (shape[0] != IrisData.INPUTS || shape[shape.length - 1] != IrisData.KINDS)) {
       throw program.badUse(
-          "--widths for IRIS begin with "
-              + IrisData.INPUTS
-              + " and end with "
-              + IrisData.KINDS
-              + ": --widths "
-              + text());
+          "--widths for IRIS begin with %s and end with %s: --widths %s"
+              .formatted(IrisData.INPUTS, IrisData.KINDS, text()));
     }
   }
 

@@ -197,13 +197,8 @@ public class TrainMlp extends RankedProgram {
   void requirePositive(String option, Double value) {
     if (value != null && !(value > 0 && value <= Integer.MAX_VALUE)) {
       throw badUse(
-          option
-              + " must be more than 0, and "
-              + Integer.MAX_VALUE
-              + " or less: "
-              + option
-              + " "
-              + value);
+          "%s must be more than 0, and %s or less: %s %s"
+              .formatted(option, Integer.MAX_VALUE, option, value));
     }
   }
 

@@ -103,12 +103,8 @@ public final class HybridTraining implements AutoCloseable {
    * @return text for users
    */
   public String reducers() {
-    return "tensor "
-        + groups.tensor().reducer()
-        + ", data "
-        + groups.data().reducer()
-        + ", pipeline "
-        + groups.pipeline().reducer();
+    return "tensor %s, data %s, pipeline %s"
+        .formatted(groups.tensor().reducer(), groups.data().reducer(), groups.pipeline().reducer());
   }
 
   /**
