@@ -1,11 +1,10 @@
 /**
  * Hooks for {@link org.gradientsync.GradientBuckets} that send less than an average does.
  *
- * <p>{@link org.gradientsync.hooks.PowerSgd} sends two thin matrices for each gradient. {@link
- * org.gradientsync.hooks.TopK} sends the elements of the largest magnitude. Both keep what they
- * have not sent and add it to the next step's gradient (error feedback), so that nothing is lost,
- * only late. What they share, the count of bytes and the state for checkpoints, is in {@link
- * org.gradientsync.hooks.Compression}.
+ * <p>{@link PowerSgd} sends two thin matrices for each gradient. {@link TopK} sends the elements of
+ * the largest magnitude. Both keep what they have not sent and add it to the next step's gradient
+ * (error feedback), so that nothing is lost, only late. What they share, the count of bytes and the
+ * state for checkpoints, is in {@link Compression}.
  *
  * <p>The result is not the average of the step, so compare losses. It pays off where ranks wait for
  * averages and links are slow: compressing takes time, too. PowerSGD multiplies where the gradients

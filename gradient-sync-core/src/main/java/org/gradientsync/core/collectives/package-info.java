@@ -11,8 +11,7 @@
  * org.gradientsync.core.backend.PlanCache}. A plan has what an algorithm needs for a call, such as
  * messages and views of buffers; running it allocates nothing.
  *
- * <p>{@link org.gradientsync.core.collectives.CompressedReducer} wraps any reducer whose elements
- * travel in 16 bits. A {@link org.gradientsync.spi.ForwardingReducer} changes some calls and hands
- * on the others.
+ * <p>{@link CompressedReducer} wraps any reducer whose elements travel in 16 bits. A {@link
+ * org.gradientsync.spi.ForwardingReducer} changes some calls and hands on the others.
  */
 package org.gradientsync.core.collectives;
