@@ -2,16 +2,13 @@
  * The reducer {@code host-staged}: GPU memory by way of page-locked host memory. It works with
  * every GPU and every launcher.
  *
- * <p>{@link org.gradientsync.cuda.internal.staged.HostStagedReducer} chooses by call and size.
- * {@link org.gradientsync.cuda.internal.staged.StagedOnGpu} is for large buffers of ranks on one
- * node: each GPU copies its elements down into memory that all ranks share, and adds its shard with
- * a kernel that reads the host's memory. {@link org.gradientsync.cuda.internal.staged.StagedOnHost}
- * is for small buffers, and for several nodes: chunks go down, a reducer of host memory reduces
- * them, and they go up, each step beside the next chunk's. {@link
- * org.gradientsync.cuda.internal.staged.StagedTransfers} does the same for collectives with an
- * input and an output, and for messages.
+ * <p>{@link HostStagedReducer} chooses by call and size. {@link StagedOnGpu} is for large buffers
+ * of ranks on one node: each GPU copies its elements down into memory that all ranks share, and
+ * adds its shard with a kernel that reads the host's memory. {@link StagedOnHost} is for small
+ * buffers, and for several nodes: chunks go down, a reducer of host memory reduces them, and they
+ * go up, each step beside the next chunk's. {@link StagedTransfers} does the same for collectives
+ * with an input and an output, and for messages.
  *
- * <p>{@link org.gradientsync.cuda.internal.staged.HostStagedReducerProvider} creates it on all
- * ranks or on none.
+ * <p>{@link HostStagedReducerProvider} creates it on all ranks or on none.
  */
 package org.gradientsync.cuda.internal.staged;
