@@ -45,11 +45,10 @@ public interface ElasticLoop {
   void end();
 
   /**
-   * What must be the same on all ranks after each step: weights, and the optimizer's moments. The
-   * buffers live on when ranks are lost, because the device does.
-   *
-   * @return buffers of the sync's device, or {@linkplain #hostBuffer of the host}; the same types
-   *     and counts on all ranks, before the first {@link #begin}, too
+   * {@return what must be the same on all ranks after each step: weights, and the optimizer's
+   * moments; in buffers of the sync's device, or {@linkplain #hostBuffer of the host}, of the same
+   * types and counts on all ranks, before the first {@link #begin}, too} The buffers live on when
+   * ranks are lost, because the device does.
    */
   List<? extends DeviceBuffer> state();
 
@@ -67,9 +66,8 @@ public interface ElasticLoop {
   }
 
   /**
-   * What else must be the same, for example the state of a {@link org.gradientsync.LossScaler}.
-   *
-   * @return a few bytes
+   * {@return what else must be the same, a few bytes, for example the state of a {@link
+   * org.gradientsync.LossScaler}}
    */
   default byte[] save() {
     return new byte[0];

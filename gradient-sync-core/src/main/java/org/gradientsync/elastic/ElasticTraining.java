@@ -148,11 +148,7 @@ public final class ElasticTraining implements AutoCloseable {
       return this;
     }
 
-    /**
-     * Builds the training.
-     *
-     * @return a training that the caller closes
-     */
+    /** {@return a new training, which the caller closes} */
     public ElasticTraining build() {
       return new ElasticTraining(this);
     }

@@ -73,11 +73,9 @@ public abstract sealed class Compression implements BucketHook permits PowerSgd,
   }
 
   /**
-   * The bytes that this rank has given to collectives, for the price in bytes: those of the buffers
-   * that it averaged, and those of its own block where all ranks gather blocks. Call it between
-   * steps.
-   *
-   * @return 0 or more, since this object was created
+   * {@return the price in bytes, 0 or more: what this rank has given to collectives since this
+   * object was created, in buffers that it averaged, and in its own block where all ranks gather
+   * blocks} Call it between steps.
    */
   public final long bytes() {
     return bytes;

@@ -49,11 +49,7 @@ public final class Counter implements Message {
     VALUE.setRelease(memory, offset, value);
   }
 
-  /**
-   * The current value.
-   *
-   * @return what was set last, or what the memory held before
-   */
+  /** {@return the current value: what was set last, or what the memory held before} */
   public long get() {
     return (long) VALUE.getAcquire(memory, offset);
   }

@@ -123,20 +123,16 @@ public final class LauncherVariables {
   }
 
   /**
-   * Whether Open MPI's mpirun, or another launcher with PMIx, started the process, so that Open MPI
-   * can join the other ranks.
-   *
-   * @return whether it did
+   * {@return whether Open MPI's mpirun, or another launcher with PMIx, started the process, so that
+   * Open MPI can join the other ranks}
    */
   public boolean areForOpenMpi() {
     return environment.containsKey(OMPI_SIZE) || environment.containsKey("PMIX_RANK");
   }
 
   /**
-   * Whether a launcher of MPICH's kind started the process as one of several, so that such an MPI
-   * can join the other ranks.
-   *
-   * @return whether it did
+   * {@return whether a launcher of MPICH's kind started the process as one of several, so that such
+   * an MPI can join the other ranks}
    */
   public boolean areForMpich() {
     return !areForOpenMpi()
@@ -145,10 +141,8 @@ public final class LauncherVariables {
   }
 
   /**
-   * The job of several processes to which this process belongs. If launchers are nested, the
-   * innermost counts.
-   *
-   * @return the job, or empty if the process is alone
+   * {@return the job of several processes to which this process belongs, or empty if it is alone}
+   * If launchers are nested, the innermost counts.
    */
   public Optional<Job> job() {
     return jobs().stream().findFirst();

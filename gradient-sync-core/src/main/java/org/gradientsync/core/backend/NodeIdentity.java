@@ -13,11 +13,7 @@ public final class NodeIdentity {
 
   private NodeIdentity() {}
 
-  /**
-   * Whether there is a memory file system that this user can write to.
-   *
-   * @return yes, or the reason
-   */
+  /** {@return whether this user can write to a memory file system, or the reason why not} */
   public static Availability canShareMemory() {
     return Files.isDirectory(FOLDER) && Files.isWritable(FOLDER)
         ? Availability.yes()

@@ -111,10 +111,9 @@ public final class Processes {
   }
 
   /**
-   * When the threads of this process have started.
-   *
-   * @return by the bytes of the name, as Linux keeps it: the {@link #started} of the oldest thread
-   *     that has it; empty if this process cannot see that
+   * {@return when the threads of this process have started: by the bytes of the name, as Linux
+   * keeps it, the {@link #started} of the oldest thread that has it; empty if this process cannot
+   * see that}
    */
   public static synchronized Map<String, Long> threadsStarted() {
     Map<String, Long> started = new HashMap<>();

@@ -77,11 +77,7 @@ public record RankPlace(String host, long process, long started, long namespace,
     return nodes;
   }
 
-  /**
-   * This place as bytes.
-   *
-   * @return {@link #BYTES} of them
-   */
+  /** {@return this place as {@link #BYTES} bytes} */
   public byte[] encode() {
     ByteBuffer bytes = ByteBuffer.allocate(BYTES);
     bytes.putLong(process).putLong(started).putLong(namespace).putLong(memory);
@@ -107,18 +103,16 @@ public record RankPlace(String host, long process, long started, long namespace,
   }
 
   /**
-   * Whether the process is visible here and has not ended.
-   *
-   * @return false also if it runs in another PID namespace
+   * {@return whether the process is visible here and has not ended; false also if it runs in
+   * another PID namespace}
    */
   public boolean isAlive() {
     return namespace == Processes.NAMESPACE && Processes.isAlive(process, started);
   }
 
   /**
-   * Describes why a process of this host does not respond.
-   *
-   * @return a predicate for errors, or an empty text if the process runs
+   * {@return why a process of this host does not respond, as a predicate for errors, or an empty
+   * text if the process runs}
    */
   public String trouble() {
     if (!isAlive()) {

@@ -72,11 +72,7 @@ public final class TemporaryFiles {
     return ProcessFileNames.of(prefix, ProcessHandle.current().pid());
   }
 
-  /**
-   * The id of the machine's last start, or an empty text if there is none.
-   *
-   * @return 36 characters, or none
-   */
+  /** {@return the id of the machine's last start, 36 characters, or empty if there is none} */
   public static String boot() {
     try {
       String id = Files.readString(BOOT, StandardCharsets.US_ASCII).strip();

@@ -58,11 +58,7 @@ public final class WaitClock {
     waited = 0;
   }
 
-  /**
-   * Reads the clock.
-   *
-   * @return the duration of the wait in nanoseconds, never less than before
-   */
+  /** {@return the duration of the wait in nanoseconds, never less than before} Reads the clock. */
   public long look() {
     long now = nanoTime.getAsLong();
     waited += Math.min(now - looked, maxNanos);
@@ -70,11 +66,7 @@ public final class WaitClock {
     return waited;
   }
 
-  /**
-   * The result of the last {@link #look}, in nanoseconds.
-   *
-   * @return the duration of the wait, never less than before
-   */
+  /** {@return the duration of the wait in nanoseconds, as the last {@link #look} returned it} */
   public long waited() {
     return waited;
   }

@@ -129,9 +129,8 @@ public final class BucketLayout {
   }
 
   /**
-   * Names an element of a bucket by its gradient and the index in it.
-   *
-   * @return for example {@code layer3[77]}, or an empty text if the element belongs to no gradient
+   * {@return the name of an element of a bucket, by its gradient and the index in it, for example
+   * {@code layer3[77]}, or an empty text if the element belongs to no gradient}
    */
   String nameOf(int bucket, long element, List<Parameter> parameters) {
     for (int parameter : buckets.get(bucket).parameters) {

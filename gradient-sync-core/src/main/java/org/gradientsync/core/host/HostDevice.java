@@ -130,9 +130,8 @@ public final class HostDevice implements BackendDevice {
   }
 
   /**
-   * Allocates buffers in shared files from now on, as long as there is room.
-   *
-   * @return the files, always the same, which this device closes
+   * {@return the shared files in which buffers are allocated from now on, as long as there is room;
+   * always the same ones, which this device closes}
    */
   public synchronized SharedFiles share() {
     if (files == null) {

@@ -19,11 +19,9 @@ public final class ShutdownHooks {
   private ShutdownHooks() {}
 
   /**
-   * The hooks of the program that run after SIGTERM, SIGINT or SIGHUP. Called in a hook of this
-   * library; waits until the JVM has started all hooks.
-   *
-   * @return the threads, not this library's; empty if something else ends the process, or where
-   *     /proc does not show when threads have started
+   * {@return the hooks of the program, not this library's, that run after SIGTERM, SIGINT or
+   * SIGHUP; empty if something else ends the process, or where /proc does not show when threads
+   * have started} Called in a hook of this library; waits until the JVM has started all hooks.
    */
   public static List<Thread> ofProgram() {
     Thread handler =

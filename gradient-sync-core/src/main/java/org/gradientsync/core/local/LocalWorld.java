@@ -31,11 +31,7 @@ public final class LocalWorld {
     CURRENT.set(world);
   }
 
-  /**
-   * The group to which the calling thread belongs.
-   *
-   * @return all ranks of the run, or empty if the thread is not a rank
-   */
+  /** {@return all ranks of the run, or empty if the calling thread is not a rank of one} */
   public static Optional<ProcessGroup> current() {
     return Optional.ofNullable(CURRENT.get());
   }

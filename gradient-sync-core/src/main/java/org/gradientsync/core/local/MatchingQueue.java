@@ -100,11 +100,7 @@ public final class MatchingQueue {
     }
   }
 
-  /**
-   * Receives the oldest message that waits.
-   *
-   * @return false if there is none
-   */
+  /** Receives the oldest message that waits. Returns false if there is none. */
   boolean take(ByteBuffer memory, int tag) {
     if (first == null) {
       return false; // a rank that waits looks often

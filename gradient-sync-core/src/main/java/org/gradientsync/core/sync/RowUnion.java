@@ -221,11 +221,9 @@ final class RowUnion {
   }
 
   /**
-   * What {@link #find} made: the numbers of this rank's rows, in the order of the union and equal
-   * ones in their own; then for each row of the union how many of these come before its own; and at
-   * the end how many there are.
-   *
-   * @return not a copy, possibly longer
+   * {@return what {@link #find} made, not a copy, possibly longer: the numbers of this rank's rows,
+   * in the order of the union and equal ones in their own; then for each row of the union how many
+   * of these come before its own; and at the end how many there are}
    */
   int[] table() {
     return table;
