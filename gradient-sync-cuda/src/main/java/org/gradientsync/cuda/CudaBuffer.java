@@ -60,9 +60,8 @@ public final class CudaBuffer extends AbstractDeviceBuffer {
   }
 
   /**
-   * The stream that this buffer belongs to.
-   *
-   * @return the stream that it was created with, or else the device's own
+   * {@return the stream that this buffer belongs to: the one it was created with, or else the
+   * device's own}
    */
   public CudaStream stream() {
     return stream;

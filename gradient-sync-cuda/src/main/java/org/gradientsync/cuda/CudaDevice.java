@@ -71,39 +71,26 @@ public final class CudaDevice implements BackendDevice {
     return KIND;
   }
 
-  /**
-   * The GPU's number among the GPUs that are visible to this process.
-   *
-   * @return a number from 0
-   */
+  /** {@return the GPU's number, from 0, among the GPUs that are visible to this process} */
   public int ordinal() {
     return gpu.ordinal();
   }
 
-  /**
-   * The GPU's PCI address.
-   *
-   * @return for example {@code 0000:1b:00.0}
-   */
+  /** {@return the GPU's PCI address, for example {@code 0000:1b:00.0}} */
   public String pciAddress() {
     return gpu.pciAddress();
   }
 
   /**
-   * This device's own stream, to which a buffer belongs unless it was given another.
-   *
-   * @return a stream that the caller must not close
+   * {@return this device's own stream, to which a buffer belongs unless it was given another; the
+   * caller must not close it}
    */
   @Override
   public CudaStream stream() {
     return stream;
   }
 
-  /**
-   * Creates a stream that does not wait for CUDA's default stream.
-   *
-   * @return a stream that the caller closes
-   */
+  /** {@return a new stream that does not wait for CUDA's default one; the caller closes it} */
   public CudaStream createStream() {
     gpu.requireOpen();
     return new CudaStream(this, GpuStream.create(gpu));

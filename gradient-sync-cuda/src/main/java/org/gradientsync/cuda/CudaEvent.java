@@ -39,9 +39,8 @@ public final class CudaEvent implements Event {
   }
 
   /**
-   * Whether the work before this event is done. Does not block.
-   *
-   * @return true if it is, or if the event was never recorded
+   * {@return whether the work before this event is done, or the event was never recorded} Does not
+   * block.
    */
   @Override
   public boolean isDone() {

@@ -24,11 +24,7 @@ public final class CudaStream implements Stream {
     this.stream = stream;
   }
 
-  /**
-   * The GPU that this stream belongs to.
-   *
-   * @return the device
-   */
+  /** {@return the GPU that this stream belongs to} */
   public CudaDevice device() {
     return device;
   }
@@ -112,10 +108,8 @@ public final class CudaStream implements Stream {
   }
 
   /**
-   * Whether this stream is being captured into a graph.
-   *
-   * @return true from {@link #beginCapture()} to {@link #endCapture()}, even if the capture has
-   *     failed
+   * {@return whether this stream is being captured into a graph: from {@link #beginCapture()} to
+   * {@link #endCapture()}, even if the capture has failed}
    */
   @Override
   public boolean isCapturing() {

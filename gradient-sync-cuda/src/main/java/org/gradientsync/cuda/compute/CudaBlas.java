@@ -78,11 +78,7 @@ public final class CudaBlas implements AutoCloseable {
     return new CudaBlas(device, JCublasApi.load());
   }
 
-  /**
-   * Whether cuBLAS can be loaded.
-   *
-   * @return available, or one line that says what is missing
-   */
+  /** {@return whether cuBLAS can be loaded, or one line that says what is missing} */
   public static Availability availability() {
     try {
       JCublasApi.load();
@@ -107,11 +103,7 @@ public final class CudaBlas implements AutoCloseable {
     mathMode = mode;
   }
 
-  /**
-   * How products of FLOAT32 matrices are computed.
-   *
-   * @return the mode set last
-   */
+  /** {@return how products of FLOAT32 matrices are computed: the mode set last} */
   public synchronized MathMode mathMode() {
     return mathMode;
   }

@@ -33,11 +33,7 @@ public final class CudaKernel {
     launchArguments = new KernelArguments(module.device(), module.gpu().api(), name, parameters);
   }
 
-  /**
-   * The kernel's name.
-   *
-   * @return the name in the PTX, as passed to {@link CudaModule#kernel}
-   */
+  /** {@return the kernel's name in the PTX, as passed to {@link CudaModule#kernel}} */
   public String name() {
     return name;
   }

@@ -83,9 +83,8 @@ public final class CudaModule implements AutoCloseable {
   }
 
   /**
-   * Whether {@link #compile} can be used. {@link #load} needs only the driver.
-   *
-   * @return available, or one line that says what is missing
+   * {@return whether {@link #compile} can be used, or one line that says what is missing} {@link
+   * #load} needs only the driver.
    */
   public static Availability compilerAvailability() {
     try {
@@ -116,20 +115,12 @@ public final class CudaModule implements AutoCloseable {
     return new CudaKernel(this, name, gpu.api().function(module, name), parameters);
   }
 
-  /**
-   * The names of this module's kernels.
-   *
-   * @return the names, sorted
-   */
+  /** {@return the names of this module's kernels, sorted} */
   public Set<String> kernelNames() {
     return new TreeSet<>(kernels.keySet());
   }
 
-  /**
-   * The GPU that this module is loaded on.
-   *
-   * @return the device
-   */
+  /** {@return the GPU that this module is loaded on} */
   public CudaDevice device() {
     return device;
   }

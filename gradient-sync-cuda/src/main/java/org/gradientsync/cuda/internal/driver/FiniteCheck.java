@@ -48,10 +48,8 @@ public final class FiniteCheck implements AutoCloseable {
   }
 
   /**
-   * Checks a buffer after the work enqueued on its stream so far. The GPU's context is current.
-   * Allocates nothing.
-   *
-   * @return the index of a NaN or an infinity; -1 if there is none, and for integers
+   * {@return the index of a NaN or an infinity, after the work enqueued on the buffer's stream so
+   * far; -1 if there is none, and for integers} The GPU's context is current. Allocates nothing.
    */
   public synchronized long first(DataType type, long address, long count, GpuStream stream) {
     found.putLong(0, 0);

@@ -168,10 +168,8 @@ public final class GpuStream implements AutoCloseable {
   }
 
   /**
-   * Adds a call to the graph that is being captured here.
-   *
-   * @return false if {@link #beginCapture} did not begin the capture on this stream, so that the
-   *     call will not be replayed
+   * Adds a call to the graph that is being captured here. Returns false if {@link #beginCapture}
+   * did not begin the capture on this stream, so that the call will not be replayed.
    */
   public boolean atReplay(Replay replay) {
     List<Replay> added = replays;

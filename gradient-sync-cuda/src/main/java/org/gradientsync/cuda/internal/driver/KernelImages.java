@@ -65,10 +65,8 @@ public final class KernelImages {
   }
 
   /**
-   * Reads and decompresses an image, and keeps it for the other GPUs of this process while there is
-   * enough memory.
-   *
-   * @return bytes that the caller must not change
+   * {@return the decompressed bytes of an image, which the caller must not change} Keeps them for
+   * the other GPUs of this process while there is enough memory.
    */
   public static byte[] read(String image) {
     SoftReference<byte[]> kept = IMAGES.get(image);

@@ -78,10 +78,8 @@ final class NcclCall implements AutoCloseable {
   }
 
   /**
-   * How long the oldest unfinished call has been running: in NCCL, or on the device after the
-   * stream's earlier work.
-   *
-   * @return nanoseconds, 0 if the stream has not come to it yet
+   * {@return for how many nanoseconds the oldest unfinished call has been running, in NCCL, or on
+   * the device after the stream's earlier work; 0 if the stream has not come to it yet}
    */
   long runs(long now) {
     if (!enqueued) {

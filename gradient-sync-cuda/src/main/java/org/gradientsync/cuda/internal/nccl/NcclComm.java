@@ -54,9 +54,8 @@ final class NcclComm {
   }
 
   /**
-   * The failure of a call that was enqueued. Only one thread may ask.
-   *
-   * @return a code, or {@link NcclResult#SUCCESS}
+   * {@return the code with which a call failed after it was enqueued, or {@link
+   * NcclResult#SUCCESS}} Only one thread may ask.
    */
   int failure() {
     asks = true;

@@ -63,11 +63,7 @@ final class NcclProgress implements AutoCloseable {
     call.enqueued(group.deviceCalls().pending());
   }
 
-  /**
-   * Forgets calls that have ended.
-   *
-   * @return whether any had
-   */
+  /** Forgets calls that have ended. Returns whether any had. */
   boolean settle() {
     synchronized (popping) {
       long before = first;

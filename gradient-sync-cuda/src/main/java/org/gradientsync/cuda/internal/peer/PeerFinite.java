@@ -67,10 +67,8 @@ final class PeerFinite implements AutoCloseable {
   }
 
   /**
-   * Begins a call that all ranks make. The caller holds the group's lock. Allocates nothing.
-   *
-   * @return whether all ranks throw in this call, instead of making it; then the caller throws
-   *     {@link #take}
+   * Begins a call that all ranks make. Returns whether they all throw in it, instead of making it;
+   * then the caller throws {@link #take}. The caller holds the group's lock. Allocates nothing.
    */
   boolean begins() {
     announce();

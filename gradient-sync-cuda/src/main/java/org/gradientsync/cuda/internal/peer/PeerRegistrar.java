@@ -337,9 +337,8 @@ final class PeerRegistrar implements AutoCloseable {
   }
 
   /**
-   * Sets {@link #lastNumber} to a number that is new on all ranks.
-   *
-   * @return whether the streams of all ranks leave most of the GPU to other work
+   * Sets {@link #lastNumber} to a number that is new on all ranks. Returns whether the streams of
+   * all ranks leave most of the GPU to other work.
    */
   private boolean agreeOnNumber(CudaBuffer own) {
     long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
