@@ -33,9 +33,8 @@ public final class MpiTrial {
   }
 
   /**
-   * Returns whether ranks call MPI through its Java bindings here, or else its C library.
-   *
-   * @return true if they are asked for or would be chosen
+   * {@return whether ranks call MPI through its Java bindings here, because they are asked for or
+   * would be chosen, and not through its C library}
    */
   public static boolean takesJavaBindings() {
     return MpiBinding.isJava(new Settings(Map.of()));

@@ -5,25 +5,18 @@ package org.gradientsync.mpi.binding;
  * time, unless a call blocks.
  */
 public interface MpiCalls {
-  /**
-   * The C library.
-   *
-   * @return a path, or the name by which the system's loader finds it
-   */
+  /** {@return the path of the C library, or the name by which the system's loader finds it} */
   String library();
 
   /**
-   * The version of the MPI library. Can be called before {@link #initialize}.
-   *
-   * @return for example {@code Open MPI v4.1.4}
+   * {@return the version of the MPI library, for example {@code Open MPI v4.1.4}} Can be called
+   * before {@link #initialize}.
    */
   String version();
 
   /**
-   * The number by which this MPI calls the thread level SERIALIZED. Higher levels have higher
-   * numbers.
-   *
-   * @return the number
+   * {@return the number by which this MPI calls the thread level SERIALIZED} Higher levels have
+   * higher numbers.
    */
   int serialized();
 
@@ -75,11 +68,7 @@ public interface MpiCalls {
    */
   String host() throws MpiFailure;
 
-  /**
-   * All ranks of the job.
-   *
-   * @return MPI's own communicator
-   */
+  /** {@return MPI's own communicator of all ranks of the job} */
   MpiComm world();
 
   /**

@@ -152,10 +152,9 @@ public final class MpiJob implements JobProcess {
   }
 
   /**
-   * Explains a deadlock of an Open MPI 4.1 that was moved after its installation. If mpirun knows
-   * the new place but the rank does not, MPI_Init tries to log a warning before it is able to.
-   *
-   * @return a text for the error, or an empty text
+   * {@return for the error, an explanation of a deadlock of an Open MPI 4.1 that was moved after
+   * its installation; otherwise an empty text} If mpirun knows the new place but the rank does not,
+   * MPI_Init tries to log a warning before it is able to.
    */
   static String prefixMissing(Map<String, String> environment) {
     String prefix = environment.get("PMIX_INSTALL_PREFIX");
@@ -167,46 +166,29 @@ public final class MpiJob implements JobProcess {
             + prefix;
   }
 
-  /**
-   * The version of the MPI library.
-   *
-   * @return for example {@code Open MPI v4.1.4}
-   */
+  /** {@return the version of the MPI library, for example {@code Open MPI v4.1.4}} */
   public String version() {
     return mpi.version();
   }
 
-  /**
-   * This rank's number.
-   *
-   * @return from 0 to size - 1
-   */
+  /** {@return this rank's number, from 0 to size - 1} */
   public int rank() {
     return rank;
   }
 
-  /**
-   * The number of ranks.
-   *
-   * @return 1 or more
-   */
+  /** {@return the number of ranks, 1 or more} */
   public int size() {
     return size;
   }
 
-  /**
-   * Each rank's node.
-   *
-   * @return for each rank, the lowest rank of its node
-   */
+  /** {@return for each rank, the lowest rank of its node} */
   public int[] nodes() {
     return nodes.clone();
   }
 
   /**
-   * Describes where MPI and this library disagree about the nodes.
-   *
-   * @return a warning, the same on all ranks, or nothing if they agree
+   * {@return a warning where MPI and this library disagree about the nodes, the same on all ranks,
+   * or empty if they agree}
    */
   public Optional<String> misplaced() {
     if (misplaced == size) {

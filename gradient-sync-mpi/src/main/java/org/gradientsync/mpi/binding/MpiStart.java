@@ -233,10 +233,8 @@ final class MpiStart {
   }
 
   /**
-   * Describes the ranks for which the start waits. Does not call MPI.
-   *
-   * @return for example {@code not all ranks created a sync: rank 1 (host=node7, process=4711) has
-   *     not come}
+   * {@return the ranks for which the start waits, for example {@code not all ranks created a sync:
+   * rank 1 (host=node7, process=4711) has not come}} Does not call MPI.
    */
   private String missing() {
     Places known = places;

@@ -20,11 +20,7 @@ public final class DirectLibrary {
     this.loader = loader;
   }
 
-  /**
-   * This process's library.
-   *
-   * @return the same one at each call
-   */
+  /** {@return this process's library, the same one at each call} */
   public static DirectLibrary ofProcess() {
     return OF_PROCESS;
   }

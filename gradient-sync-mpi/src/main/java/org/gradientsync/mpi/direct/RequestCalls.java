@@ -56,9 +56,8 @@ final class RequestCalls {
   }
 
   /**
-   * A handle of a function that takes numbers of 64 bits and returns one of 32.
-   *
-   * @return null if {@code java.lang.foreign} cannot be used
+   * {@return a handle of a function that takes numbers of 64 bits and returns one of 32, or null if
+   * {@code java.lang.foreign} cannot be used}
    */
   static MethodHandle find(NativeLibrary from, String name, int arguments) {
     long address = Pointer.nativeValue(from.getFunction(name));
