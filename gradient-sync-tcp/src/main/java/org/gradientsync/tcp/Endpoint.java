@@ -75,9 +75,8 @@ final class Endpoint {
   }
 
   /**
-   * Gives a peer its connection.
-   *
-   * @return false if it has one, or has left: the caller closes the channel
+   * Gives a peer its connection. Returns false if it has one, or has left: the caller closes the
+   * channel.
    */
   synchronized boolean attach(int rank, SocketChannel channel) {
     Peer peer = peers[rank];

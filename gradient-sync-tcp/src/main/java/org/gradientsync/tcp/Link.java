@@ -136,11 +136,7 @@ final class Link {
     return bytes;
   }
 
-  /**
-   * Reads what has arrived, at most a few MB.
-   *
-   * @return false if nothing has
-   */
+  /** Reads what has arrived, at most a few MB. Returns false if nothing has. */
   boolean read() throws IOException {
     boolean any = false;
     for (int i = 0; i < READS && !ended; i++) {

@@ -150,9 +150,8 @@ final class Registration {
   }
 
   /**
-   * Starts the job: sends all ranks what they need to know.
-   *
-   * @return all members and channels, or null if a rank has just gone
+   * Starts the job: sends all ranks what they need to know. Returns all members and channels, or
+   * null if a rank has just gone.
    */
   synchronized Started start(byte[] job) {
     if (missing > 0 || failure != null) {
