@@ -45,11 +45,7 @@ public abstract class AveragesContract {
           new Parameter("half", DataType.FLOAT16, 333),
           new Parameter("bias", DataType.FLOAT32, 1));
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

@@ -88,11 +88,7 @@ public abstract class BucketsContract {
           new Parameter("d", DataType.FLOAT32, 0),
           new Parameter("e", DataType.FLOAT32, 500));
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {
@@ -115,11 +111,7 @@ public abstract class BucketsContract {
     return sizes().flatMap(n -> Arrays.stream(TYPES).map(t -> Arguments.of(n, t)));
   }
 
-  /**
-   * Returns how long a rank waits for another one.
-   *
-   * @return the time-out of the syncs
-   */
+  /** {@return the syncs' time-out: how long a rank waits for another one} */
   protected Duration timeout() {
     return Duration.ofSeconds(20);
   }

@@ -30,11 +30,7 @@ public abstract class CollectivesContract {
   private static final int[] COUNTS = {0, 1, 3, 64, 1000, 4_099, 70_001};
   private static final int PAD = 3; // elements around a slice, which must not change
 
-  /**
-   * The ranks to run with.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {
@@ -887,9 +883,8 @@ public abstract class CollectivesContract {
   }
 
   /**
-   * Whether a broadcast allocates nothing when warm.
-   *
-   * @return false if the ranks compare more than their calls before each
+   * {@return whether a broadcast allocates nothing when warm; false if the ranks compare more than
+   * their calls before each}
    */
   protected boolean keepsBroadcasts() {
     return true;

@@ -36,11 +36,7 @@ public abstract class CommunicatorContract {
   private static final int[] FEW = {0, 1, 3, 1000};
   private static final int[] COUNTS = {0, 1, 3, 1000, 300_001}; // the last one is sent in pieces
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test
-   */
+  /** {@return a runner of ranks of the backend under test} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

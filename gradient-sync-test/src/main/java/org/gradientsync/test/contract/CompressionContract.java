@@ -62,11 +62,7 @@ public abstract class CompressionContract {
   };
   private static final ReduceOp[] SUMS = {ReduceOp.SUM, ReduceOp.AVERAGE};
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

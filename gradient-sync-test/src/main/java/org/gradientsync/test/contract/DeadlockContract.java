@@ -32,11 +32,7 @@ public abstract class DeadlockContract {
   private static final String BEGIN = "the ranks wait for each other, rank=";
   private static final int LATE_MILLIS = 700; // longer than a rank waits before it probes twice
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test
-   */
+  /** {@return a runner of ranks of the backend under test} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

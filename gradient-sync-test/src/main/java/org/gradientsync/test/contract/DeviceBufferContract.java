@@ -30,11 +30,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 public abstract class DeviceBufferContract {
   private BackendDevice device;
 
-  /**
-   * Opens the device under test.
-   *
-   * @return a new device, which the test closes
-   */
+  /** {@return a new device to test, which the test closes} */
   protected abstract BackendDevice openDevice();
 
   @BeforeEach

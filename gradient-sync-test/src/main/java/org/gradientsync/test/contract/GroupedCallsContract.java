@@ -25,11 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(240)
 public abstract class GroupedCallsContract {
-  /**
-   * The ranks to run with.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

@@ -34,11 +34,7 @@ public abstract class GroupsContract {
   private static final DataType FLOAT = DataType.FLOAT32;
   private static final int COUNT = 4_099;
 
-  /**
-   * The ranks to run with.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

@@ -74,11 +74,7 @@ public abstract class HookContract {
   private static final String REFUSED =
       "a hook calls the sync of its buckets, or the buckets: rank=";
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {

@@ -6,11 +6,7 @@ import org.gradientsync.local.LocalRanks.RankTask;
 
 /** Starts the ranks of a backend for the contract tests. */
 public interface RankRunner {
-  /**
-   * Returns the numbers of ranks that tests can run with.
-   *
-   * @return one or more sizes
-   */
+  /** {@return one or more numbers of ranks that tests can run with} */
   int[] sizes();
 
   /**

@@ -40,11 +40,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 public abstract class ReducerContract {
   private static final int[] COUNTS = {0, 1, 2, 5, 64, 1000, 4099, 131_075};
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   Stream<Integer> sizes() {
@@ -945,9 +941,8 @@ public abstract class ReducerContract {
   }
 
   /**
-   * Returns whether the reducer finds a gradient that is not finite before it changes any element.
-   *
-   * @return false for reducers that check while they reduce
+   * {@return whether the reducer finds a gradient that is not finite before it changes any element;
+   * false for reducers that check while they reduce}
    */
   protected boolean looksFirst() {
     return true;

@@ -31,11 +31,7 @@ public abstract class SoakContract {
     this.seconds = Long.getLong("soak.seconds", seconds);
   }
 
-  /**
-   * Supplies the ranks that the tests run on.
-   *
-   * @return the runner of the backend under test, with its reducer chosen
-   */
+  /** {@return a runner of ranks of the backend under test, with its reducer chosen} */
   protected abstract RankRunner runner();
 
   /**

@@ -49,9 +49,8 @@ public abstract class SurvivorsContract {
   protected abstract GradientSync.Builder options(GradientSync.Builder builder);
 
   /**
-   * Supplies the ranks, which are threads and may be lost: those that throw a {@link Lost}.
-   *
-   * @return by default, ranks of {@link LocalRanks}
+   * {@return a runner of ranks that are threads and may be lost, those that throw a {@link Lost};
+   * by default of {@link LocalRanks}}
    */
   protected RankRunner runner() {
     return new LocalRunner();
