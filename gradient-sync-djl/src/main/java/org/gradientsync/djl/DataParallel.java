@@ -164,11 +164,9 @@ public final class DataParallel extends TrainingListenerAdapter {
   }
 
   /**
-   * The ranks that take part now: the sync that this listener was created with, or after a loss in
-   * an {@link #elastic} training that of the ranks that are left, which is closed when the trainer
-   * is.
-   *
-   * @return their sync; do not close it
+   * {@return the sync of the ranks that take part now: the one that this listener was created with,
+   * or after a loss in an {@link #elastic} training that of the ranks that are left, which is
+   * closed when the trainer is} Do not close it.
    */
   public GradientSync sync() {
     return calls.sync();
@@ -357,9 +355,7 @@ public final class DataParallel extends TrainingListenerAdapter {
 
   /**
    * After this rank's last batch of an epoch: makes the other ranks' steps with them, without rows,
-   * and averages the running means.
-   *
-   * @return whether that has changed the model
+   * and averages the running means. Returns whether that has changed the model.
    */
   private boolean takePart(Trainer trainer) {
     boolean took = false;

@@ -146,8 +146,7 @@ class ElasticCalls implements AutoCloseable {
 
   /**
    * After a loss: ranks that have finished an operation more give its results to the others.
-   *
-   * @return whether this rank got them
+   * Returns whether this rank got them.
    */
   private boolean takeOver(double[] words, List<NDArray> arrays) {
     Communicator ranks = sync.communicator();

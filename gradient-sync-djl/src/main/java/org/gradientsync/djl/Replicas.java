@@ -98,9 +98,8 @@ final class Replicas implements AutoCloseable {
   }
 
   /**
-   * Averages the running means and variances of batch normalizations. Collective.
-   *
-   * @return whether there are any
+   * Averages the running means and variances of batch normalizations. Collective. Returns whether
+   * there are any.
    */
   boolean averageStatistics() {
     List<Named> all = parameters().stream().filter(Named::isStatistic).toList();
