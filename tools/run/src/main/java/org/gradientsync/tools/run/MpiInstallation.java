@@ -34,9 +34,8 @@ record MpiInstallation(Path program, LauncherKind kind, String version) {
       List.of("openmpi-default-hostfile", "prte-default-hostfile");
 
   /**
-   * Reads what a program prints with {@code --version}.
-   *
-   * @return the installation, or empty if it is of no known kind
+   * {@return the installation of a program that prints this with {@code --version}, or empty if it
+   * is of no known kind}
    */
   static Optional<MpiInstallation> of(Path program, String output) {
     return first(OPEN_MPI, program, LauncherKind.OPEN_MPI, output)

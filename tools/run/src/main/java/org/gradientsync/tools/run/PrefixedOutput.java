@@ -153,11 +153,7 @@ final class PrefixedOutput extends Thread {
     line.delete(0, end);
   }
 
-  /**
-   * Takes pieces of ranks' lines.
-   *
-   * @return the rank of the last piece, or -1 if there is none
-   */
+  /** Takes pieces of ranks' lines. Returns the rank of the last piece, or -1 if there is none. */
   private synchronized int take(String line) {
     Matcher matcher = tag.matcher(line);
     int rank = continued;

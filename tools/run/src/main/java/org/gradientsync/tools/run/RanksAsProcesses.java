@@ -207,9 +207,7 @@ final class RanksAsProcesses implements RankLaunch {
 
   /**
    * Waits until all have ended, and starts those again that are lost, as long as there are others.
-   * One that fails by itself would fail again.
-   *
-   * @return the code of the last that took part
+   * One that fails by itself would fail again. Returns the code of the last that took part.
    */
   private int awaitElastic(BlockingQueue<Process> ended) throws InterruptedException {
     int[] losses = new int[share.count()]; // each soon after a start

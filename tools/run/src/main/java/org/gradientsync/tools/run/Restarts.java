@@ -22,8 +22,7 @@ final class Restarts {
 
   /**
    * Runs a job until it ends well, fails by itself, or has been started as often as it may be.
-   *
-   * @return the exit code of the last attempt
+   * Returns the exit code of the last attempt.
    */
   int run(Attempt job) throws InterruptedException {
     int code = job.run();
