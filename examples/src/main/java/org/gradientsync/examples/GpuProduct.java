@@ -23,9 +23,8 @@ final class GpuProduct {
   }
 
   /**
-   * Computes some rows of C = A times B from the same rows of A.
-   *
-   * @return the time of the product alone on the GPU, in milliseconds
+   * Computes some rows of C = A times B from the same rows of A. Returns the time of the product
+   * alone on the GPU, in milliseconds.
    */
   double multiply(float[] a, float[] b, float[] c, int rows, int columns) {
     int count = rows * columns;

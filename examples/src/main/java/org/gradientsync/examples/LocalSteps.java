@@ -67,9 +67,8 @@ final class LocalSteps {
   }
 
   /**
-   * Begins with the weights that all ranks have.
-   *
-   * @return one rank's averages; null if each step is averaged
+   * {@return one rank's averages, which begin with the weights that all ranks have; null if each
+   * step is averaged}
    */
   Averages begin(GradientSync sync, List<DeviceBuffer> weights) {
     return areUsed() ? new Averages(sync, weights) : null;

@@ -66,11 +66,7 @@ final class MlpRun {
     this.hook = hook;
   }
 
-  /**
-   * Trains. Collective.
-   *
-   * @return whether all checkpoints were written
-   */
+  /** Trains. Collective. Returns whether all checkpoints were written. */
   boolean train() {
     shown = System.nanoTime();
     shownStep = plan.first;

@@ -142,10 +142,8 @@ public class PartitionedKernel extends RankedProgram {
   }
 
   /**
-   * Puts the parts together on rank 0. A gather takes the same count on all ranks, so the extra
-   * elements of the first parts are sent separately.
-   *
-   * @return the whole array on rank 0, null elsewhere
+   * {@return on rank 0 the whole array, put together from the parts; null elsewhere} A gather takes
+   * the same count on all ranks, so the extra elements of the first parts are sent separately.
    */
   private double[] gather(GradientSync sync, double[] part, int share, int more) {
     boolean root = sync.rank() == 0;

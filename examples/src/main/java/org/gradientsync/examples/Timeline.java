@@ -69,10 +69,9 @@ final class Timeline implements AutoCloseable {
   }
 
   /**
-   * Gathers all ranks' events. Call it after the steps, when the devices have finished and all
-   * averages have been reported. Collective.
-   *
-   * @return on rank 0 the events by start time, the first one at 0; nothing elsewhere
+   * {@return on rank 0 all ranks' events by start time, the first one at 0; nothing elsewhere} Call
+   * it after the steps, when the devices have finished and all averages have been reported.
+   * Collective.
    */
   List<TimelineEvent> gather() {
     List<TimelineEvent> own = engine.events(sync.rank(), origin, firstStep, accumulate);

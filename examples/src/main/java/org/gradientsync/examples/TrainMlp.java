@@ -371,9 +371,8 @@ public class TrainMlp extends RankedProgram {
   }
 
   /**
-   * Reads the checkpoint on each rank that has it, or sets the initial weights.
-   *
-   * @return the steps already done, or -1 if rank 0 cannot read the checkpoint
+   * Reads the checkpoint on each rank that has it, or sets the initial weights. Returns the steps
+   * already done, or -1 if rank 0 cannot read the checkpoint.
    */
   private long startElastically(GradientSync sync, List<DeviceBuffer> state) {
     boolean needed = sync.rank() == 0 && checkpoints.resumed() != null;
@@ -454,9 +453,7 @@ public class TrainMlp extends RankedProgram {
 
   /**
    * Sets the initial weights on rank 0, and the state of Adam and of the hook on all ranks.
-   * Collective.
-   *
-   * @return the steps already done, or -1 if the checkpoint cannot be read
+   * Collective. Returns the steps already done, or -1 if the checkpoint cannot be read.
    */
   private long start(GradientSync sync, List<DeviceBuffer> weights, Adam adam, Compression hook) {
     long[] done = {0};

@@ -14,11 +14,7 @@ import java.util.stream.IntStream;
  * @param data how many copies of the model train on rows of their own
  */
 public record Grid(int tensor, int pipeline, int data) {
-  /**
-   * Counts the ranks.
-   *
-   * @return a number that may exceed what fits in an int
-   */
+  /** {@return the number of ranks, which may exceed what fits in an int} */
   public long ranks() {
     return (long) tensor * pipeline * data;
   }

@@ -19,11 +19,7 @@ public record HybridSettings(
     int accumulate,
     double rate,
     boolean recompute) {
-  /**
-   * Computes the size of a micro-batch.
-   *
-   * @return its number of rows
-   */
+  /** {@return the number of rows of a micro-batch} */
   public int rows() {
     return batch / (grid.data() * microBatches);
   }

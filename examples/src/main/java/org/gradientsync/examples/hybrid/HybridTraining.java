@@ -97,21 +97,15 @@ public final class HybridTraining implements AutoCloseable {
     gradients = stage.backward(microBatch, gradients, added);
   }
 
-  /**
-   * Lists the reducers of this rank's groups.
-   *
-   * @return text for users
-   */
+  /** {@return the reducers of this rank's groups, as text for users} */
   public String reducers() {
     return "tensor %s, data %s, pipeline %s"
         .formatted(groups.tensor().reducer(), groups.data().reducer(), groups.pipeline().reducer());
   }
 
   /**
-   * Compares the bits of weights with those of other ranks. Collective.
-   *
-   * @return whether all weights are the same in this rank's data group, and those that are not
-   *     divided are the same in its tensor group
+   * {@return whether all weights have the same bits in this rank's data group, and those that are
+   * not divided in its tensor group, too} Collective.
    */
   public boolean hasSameWeights() {
     return hasSame(groups.data(), stage.weights()) & hasSame(groups.tensor(), stage.replicated());

@@ -31,11 +31,7 @@ public record Model(int layers, int width, long seed) {
     return 2 * firstPair(stage, stages) + " to " + (2 * firstPair(stage + 1, stages) - 1);
   }
 
-  /**
-   * Counts weights and biases.
-   *
-   * @return their number
-   */
+  /** {@return the number of weights and biases} */
   public long parameters() {
     return (long) layers * width * (width + 1);
   }
