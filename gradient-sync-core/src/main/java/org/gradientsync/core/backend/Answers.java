@@ -22,13 +22,18 @@ public final class Answers {
    */
   public static List<String[]> exchange(Communicator communicator, String text) {
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-    long digest = UUID.nameUUIDFromBytes(bytes).getMostSignificantBits();
+    long digest = digest(text);
     long[] digests = new long[communicator.size()];
     communicator.allGather(LongBuffer.wrap(new long[] {digest}), LongBuffer.wrap(digests));
     if (Arrays.stream(digests).allMatch(other -> other == digest)) {
       return Collections.nCopies(digests.length, parse(bytes)); // as in most jobs
     }
     return communicator.allGather(bytes).stream().map(Answers::parse).toList();
+  }
+
+  /** {@return 64 bits that differ if texts do} */
+  static long digest(String text) {
+    return UUID.nameUUIDFromBytes(text.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
   }
 
   /** Splits a text that another rank has sent. */

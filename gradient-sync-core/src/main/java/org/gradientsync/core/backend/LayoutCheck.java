@@ -1,12 +1,10 @@
 package org.gradientsync.core.backend;
 
 import java.nio.LongBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.gradientsync.Communicator;
 import org.gradientsync.MismatchedCallException;
 import org.gradientsync.Parameter;
@@ -92,16 +90,12 @@ public final class LayoutCheck {
 
   /** The index of the first text that differs, or their number; the same on all ranks. */
   private static int firstDifferent(Communicator communicator, List<String> texts) {
-    long[] least = texts.stream().mapToLong(LayoutCheck::digest).toArray();
+    long[] least = texts.stream().mapToLong(Answers::digest).toArray();
     long[] most = least.clone();
     communicator.allReduce(LongBuffer.wrap(least), ReduceOp.MIN);
     communicator.allReduce(LongBuffer.wrap(most), ReduceOp.MAX);
     int first = Arrays.mismatch(least, most);
     return first < 0 ? texts.size() : first;
-  }
-
-  private static long digest(String text) {
-    return UUID.nameUUIDFromBytes(text.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
   }
 
   private static void refuse(

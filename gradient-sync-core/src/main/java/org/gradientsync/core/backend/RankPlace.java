@@ -1,11 +1,9 @@
 package org.gradientsync.core.backend;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.UUID;
 
 /**
  * The place where a rank runs. The ranks exchange it at the start.
@@ -36,7 +34,7 @@ public record RankPlace(String host, long process, long started, long namespace,
         process,
         Processes.started(process),
         Processes.NAMESPACE,
-        memory.isEmpty() ? 0 : digest(memory));
+        memory.isEmpty() ? 0 : Answers.digest(memory));
   }
 
   /**
@@ -48,10 +46,6 @@ public record RankPlace(String host, long process, long started, long namespace,
    */
   public static RankPlace of(String host, long process) {
     return new RankPlace(host, process, Processes.started(process), Processes.NAMESPACE, 0);
-  }
-
-  private static long digest(String text) {
-    return UUID.nameUUIDFromBytes(text.getBytes(StandardCharsets.UTF_8)).getMostSignificantBits();
   }
 
   /**
