@@ -13,6 +13,7 @@ import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
+import org.gradientsync.core.group.Exchange;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
@@ -47,9 +48,9 @@ public final class GroupCommunicator implements Communicator {
    */
   public GroupCommunicator(RankGroup ranks) {
     group = ProcessGroup.of(ranks);
-    HostTransfers transfers = new HostTransfers(group);
-    transfer = transfers::move;
-    exchange = transfers::move;
+    Exchange messages = group.exchange();
+    transfer = new HostTransfers(group, messages)::move;
+    exchange = messages::move;
     host = new HostDevice();
     reducer = new MessageReducer("communicator", group, host);
     int[] nodes = new int[group.size()];

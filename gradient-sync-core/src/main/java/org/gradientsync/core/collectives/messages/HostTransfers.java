@@ -1,7 +1,6 @@
 package org.gradientsync.core.collectives.messages;
 
 import java.nio.Buffer;
-import java.util.List;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.group.Exchange;
 import org.gradientsync.core.group.ProcessGroup;
@@ -14,15 +13,10 @@ final class HostTransfers {
   private final int rank;
   private final int size;
 
-  HostTransfers(ProcessGroup group) {
-    exchange = group.exchange();
+  HostTransfers(ProcessGroup group, Exchange exchange) {
+    this.exchange = exchange;
     rank = group.rank();
     size = group.size();
-  }
-
-  /** Moves up to one message to a rank and one from a rank, which have matched. */
-  void move(List<CollectiveCall> messages) {
-    exchange.move(messages);
   }
 
   /** Moves the elements of a collective after its rendezvous. */
