@@ -24,10 +24,9 @@ public final class Amounts {
   }
 
   /**
-   * A time in nanoseconds.
+   * {@return a time in nanoseconds as text}
    *
    * @param nanos zero or more
-   * @return the text
    */
   public static String time(long nanos) {
     if (nanos >= 2 * MINUTE && nanos % MINUTE == 0) {
@@ -41,10 +40,9 @@ public final class Amounts {
   }
 
   /**
-   * A size, for example {@code 512 B}, {@code 1.05 MB}; a KB has 1000 bytes.
+   * {@return a size, for example {@code 512 B}, {@code 1.05 MB}; a KB has 1000 bytes}
    *
    * @param bytes zero or more
-   * @return the text
    */
   public static String bytes(long bytes) {
     return bytes >= 1_000_000_000

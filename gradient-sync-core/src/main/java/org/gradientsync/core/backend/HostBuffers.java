@@ -39,10 +39,9 @@ public final class HostBuffers {
   }
 
   /**
-   * Direct memory: zeros, in native byte order.
+   * {@return new direct memory: zeros, in native byte order}
    *
    * @param bytes its size
-   * @return a new buffer
    */
   public static ByteBuffer allocate(int bytes) {
     return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());

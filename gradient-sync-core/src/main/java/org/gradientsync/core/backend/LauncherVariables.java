@@ -78,9 +78,8 @@ public final class LauncherVariables {
   }
 
   /**
-   * The variables of this process, from {@link #environment()}.
+   * {@return the variables of this process, from {@link #environment()}}
    *
-   * @return the variables
    * @throws UnavailableException as for {@link #environment()}
    */
   public static LauncherVariables ofProcess() {
@@ -88,11 +87,10 @@ public final class LauncherVariables {
   }
 
   /**
-   * The environment of this process. Before version 18, Java decodes it in the default charset,
-   * which garbles all names with {@code -Dfile.encoding=UTF-16}. This method then reads it from
-   * {@code /proc}.
+   * {@return the environment of this process} Before version 18, Java decodes it in the default
+   * charset, which garbles all names with {@code -Dfile.encoding=UTF-16}. This method then reads it
+   * from {@code /proc}.
    *
-   * @return names and values
    * @throws UnavailableException if it cannot be read
    */
   public static Map<String, String> environment() {

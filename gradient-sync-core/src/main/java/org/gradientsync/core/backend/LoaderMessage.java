@@ -5,10 +5,9 @@ public final class LoaderMessage {
   private LoaderMessage() {}
 
   /**
-   * The loader's own line, without the lines that JNA adds around it.
+   * {@return the loader's own line, without the lines that JNA adds around it}
    *
    * @param e what loading the library threw
-   * @return one line
    */
   public static String reason(UnsatisfiedLinkError e) {
     String message = e.getMessage() == null ? e.toString() : e.getMessage();

@@ -47,13 +47,10 @@ public final class MessageRounds {
   }
 
   /**
-   * The messages in an order that is the same for the two ranks of each message, and part of one
-   * order of all messages. Ranks that exchange their messages one by one in it never wait in a
-   * circle: of all messages that are left, the first one is the next for both of its ranks.
-   *
-   * @param messages the sends and receives of this rank
-   * @param rank this rank
-   * @return all of them
+   * {@return this rank's sends and receives in an order that is the same for the two ranks of each
+   * message, and part of one order of all messages} Ranks that exchange their messages one by one
+   * in it never wait in a circle: of all messages that are left, the first one is the next for both
+   * of its ranks.
    */
   static List<CollectiveCall> inOneOrder(List<CollectiveCall> messages, int rank) {
     List<CollectiveCall> ordered = new ArrayList<>();

@@ -34,9 +34,8 @@ public final class OwnFiles {
   }
 
   /**
-   * The files of the user that this process runs as.
+   * {@return the files of the user that this process runs as}
    *
-   * @return the files
    * @throws UncheckedIOException if the user cannot be determined
    */
   public static OwnFiles ofThisUser() {
@@ -44,12 +43,11 @@ public final class OwnFiles {
   }
 
   /**
-   * The permissions for a new file or folder.
+   * {@return the permissions for a new file or folder; none where the file system has no such
+   * permissions, as on Windows, where a folder's access list counts}
    *
    * @param path the file or folder to create
    * @param permissions for example {@code rwx------}
-   * @return nothing where the file system has no such permissions, as on Windows, where a folder's
-   *     access list counts
    */
   public static FileAttribute<?>[] mode(Path path, String permissions) {
     return path.getFileSystem().supportedFileAttributeViews().contains("posix")
@@ -60,10 +58,9 @@ public final class OwnFiles {
   }
 
   /**
-   * The files of a user.
+   * {@return the files of a user}
    *
    * @param user the id of the user
-   * @return the files
    */
   public static OwnFiles of(int user) {
     return new OwnFiles(user);

@@ -33,10 +33,9 @@ public final class PlanCache<P extends AutoCloseable> implements AutoCloseable {
   }
 
   /**
-   * The plan of a call, or null.
+   * {@return the plan of a call, which this cache still owns, or null}
    *
    * @param call may be changed afterwards
-   * @return the plan, which this cache still owns
    */
   public P get(CollectiveCall call) {
     Entry<P> entry = entries.get(call);

@@ -26,23 +26,21 @@ public final class ProcessFileNames {
   private ProcessFileNames() {}
 
   /**
-   * The prefix of the names of all files of a process in this PID namespace.
+   * {@return the prefix of the names of all files of a process in this PID namespace}
    *
    * @param prefix says what the files are for
    * @param process its id
-   * @return the beginning of the names
    */
   public static String of(String prefix, long process) {
     return of(prefix, Processes.NAMESPACE, process);
   }
 
   /**
-   * The prefix of the names of all files of a process.
+   * {@return the prefix of the names of all files of a process}
    *
    * @param prefix says what the files are for
    * @param namespace the process's {@link Processes#NAMESPACE}
    * @param process its id
-   * @return the beginning of the names
    */
   public static String of(String prefix, long namespace, long process) {
     return prefix + namespace + "-" + process + "-";

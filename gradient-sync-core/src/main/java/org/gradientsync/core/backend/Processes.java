@@ -66,11 +66,10 @@ public final class Processes {
   }
 
   /**
-   * Whether a process has not ended.
+   * {@return whether a process has not ended; false also if this process cannot see it}
    *
    * @param process its id
    * @param started its {@link #started}, or {@link #UNKNOWN} to accept any process with that id
-   * @return also false if this process cannot see it
    */
   public static synchronized boolean isAlive(long process, long started) {
     try {
@@ -96,10 +95,9 @@ public final class Processes {
   }
 
   /**
-   * Whether a process is stopped by a signal or a debugger. False if this process cannot see it.
+   * {@return whether a process is stopped by a signal or a debugger; false if it cannot be seen}
    *
    * @param process its id
-   * @return whether it is stopped now
    */
   public static synchronized boolean isStopped(long process) {
     try {

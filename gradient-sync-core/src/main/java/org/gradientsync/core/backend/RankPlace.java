@@ -21,10 +21,9 @@ public record RankPlace(String host, long process, long started, long namespace,
   private static final int HOST = 4 * Long.BYTES; // after the numbers
 
   /**
-   * The place of this process.
+   * {@return the place of this process}
    *
    * @param host this host's name
-   * @return the place
    */
   public static RankPlace own(String host) {
     long process = ProcessHandle.current().pid();
@@ -38,11 +37,10 @@ public record RankPlace(String host, long process, long started, long namespace,
   }
 
   /**
-   * The place of a process that this one can see.
+   * {@return the place of a process that this one can see, without what it can share memory with}
    *
    * @param host this host's name
    * @param process its id
-   * @return the place, without what it can share memory with
    */
   public static RankPlace of(String host, long process) {
     return new RankPlace(host, process, Processes.started(process), Processes.NAMESPACE, 0);
@@ -80,11 +78,10 @@ public record RankPlace(String host, long process, long started, long namespace,
   }
 
   /**
-   * Reads what {@link #encode} has written.
+   * {@return the place that {@link #encode} has written}
    *
    * @param bytes not trusted
    * @param offset of the first one
-   * @return the place
    */
   public static RankPlace decode(byte[] bytes, int offset) {
     ByteBuffer from = ByteBuffer.wrap(bytes, offset, BYTES);

@@ -24,12 +24,11 @@ public final class ShortText {
   }
 
   /**
-   * Reads a text that {@link #put} has written, on one line.
+   * {@return a text that {@link #put} has written, on one line; empty if there is none}
    *
    * @param memory is read
    * @param at the first byte, an absolute index
    * @param bytes the size of the field
-   * @return the text, empty if there is none
    */
   public static String get(ByteBuffer memory, int at, int bytes) {
     if (bytes == 0 || memory.get(at) == 0) {
@@ -41,11 +40,10 @@ public final class ShortText {
   }
 
   /**
-   * Replaces characters that could break a line or control a terminal by blanks. The length does
-   * not change.
+   * {@return a text with blanks for characters that could break a line or control a terminal, as
+   * long as before}
    *
    * @param text of any length
-   * @return a text of the same length
    */
   public static String oneLine(String text) {
     return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]", " ");

@@ -87,10 +87,9 @@ public final class ShownEnvironment {
   private ShownEnvironment() {}
 
   /**
-   * The variables that reports show.
+   * {@return the variables that reports show, by name, with their values or {@link #HIDDEN}}
    *
    * @param environment all variables
-   * @return their values, or {@link #HIDDEN}, by name
    */
   public static SortedMap<String, String> of(Map<String, String> environment) {
     SortedMap<String, String> shown = new TreeMap<>();
@@ -104,10 +103,9 @@ public final class ShownEnvironment {
   }
 
   /**
-   * A value as reports show it.
+   * {@return a value as reports show it: on one line, {@link #HIDDEN} if it looks like a command}
    *
    * @param value any text
-   * @return the value on one line, or {@link #HIDDEN} if it looks like a command
    */
   public static String valueOf(String value) {
     return COMMAND.matcher(value).find() ? HIDDEN : ShortText.oneLine(value);

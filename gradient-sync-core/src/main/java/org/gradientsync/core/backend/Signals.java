@@ -56,10 +56,9 @@ public final class Signals {
   }
 
   /**
-   * The number that this system has for a signal.
+   * {@return the number that this system has for a signal, for example 15 for {@code TERM}}
    *
    * @param name without SIG
-   * @return for example 15 for {@code TERM}
    * @throws ReflectiveOperationException if there is no such signal
    */
   public static int number(String name) throws ReflectiveOperationException {

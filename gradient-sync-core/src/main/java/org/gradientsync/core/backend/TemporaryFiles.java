@@ -42,9 +42,8 @@ public final class TemporaryFiles {
   }
 
   /**
-   * Creates an empty folder, {@code rwx------}.
+   * {@return a new, empty folder, {@code rwx------}}
    *
-   * @return the folder
    * @throws IOException if it cannot be created
    */
   public Path createFolder() throws IOException {
@@ -53,10 +52,9 @@ public final class TemporaryFiles {
   }
 
   /**
-   * Creates an empty file, {@code rw-------}.
+   * {@return a new, empty file, {@code rw-------}}
    *
    * @param suffix of its name
-   * @return the file
    * @throws IOException if it cannot be created
    */
   public Path createFile(String suffix) throws IOException {

@@ -27,9 +27,6 @@ final class HookWatch implements AutoCloseable {
   private long begun; // calls
   private boolean closed;
 
-  /**
-   * @param calls of the hook
-   */
   HookWatch(GroupCommunicator calls) {
     this.calls = calls;
     long timeoutNanos = calls.timeoutNanos();

@@ -67,8 +67,6 @@ public final class CompressedReducer extends ForwardingReducer<Reducer> {
 
   /**
    * @param inner does the reducing; closed with this one
-   * @param group the ranks
-   * @param device the device of the buffers
    * @param wire FLOAT16 or BFLOAT16, the same on all ranks
    */
   public CompressedReducer(Reducer inner, ProcessGroup group, BackendDevice device, DataType wire) {

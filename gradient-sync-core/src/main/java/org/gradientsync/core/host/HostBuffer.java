@@ -143,11 +143,8 @@ public final class HostBuffer extends AbstractDeviceBuffer {
   }
 
   /**
-   * A view of another process's memory as another type. Such memory can hold buffers of several
-   * types.
-   *
-   * @param type the element type
-   * @return a view of all of this memory, or this buffer, which must not be a view itself
+   * {@return a view of all of this memory of another process as another type, or this buffer, which
+   * must not be a view itself} Such memory can hold buffers of several types.
    */
   public HostBuffer reinterpret(DataType type) {
     if (type == type()) {
@@ -162,8 +159,6 @@ public final class HostBuffer extends AbstractDeviceBuffer {
    * Copies elements from another buffer of this type.
    *
    * @param first the first element, in both buffers
-   * @param source the other buffer
-   * @param elements the number of elements
    */
   public void copyRange(long first, HostBuffer source, long elements) {
     for (long done = 0; done < elements; ) {

@@ -165,7 +165,6 @@ public final class HostDevice implements BackendDevice {
   /**
    * Wraps memory of the caller as a buffer, in place.
    *
-   * @param type the element type
    * @param memory a direct, writable buffer in native byte order. The part from position to limit
    *     is used. The caller keeps the memory
    * @return a buffer that the caller closes; closing it does not change the memory
@@ -221,7 +220,6 @@ public final class HostDevice implements BackendDevice {
    * As {@link #accumulate}, for the first elements.
    *
    * @param running the sum so far in the accumulator's type, or null
-   * @param count the number of elements
    */
   public void accumulate(
       DeviceBuffer running, DeviceBuffer[] sources, DeviceBuffer target, long count, ReduceOp op) {
@@ -232,7 +230,6 @@ public final class HostDevice implements BackendDevice {
    * Divides and rounds the first elements of a complete reduction.
    *
    * @param total in the accumulator's type
-   * @param count the number of elements
    * @param ranks the divisor of an average
    */
   public void round(DeviceBuffer total, DeviceBuffer target, long count, ReduceOp op, int ranks) {

@@ -136,7 +136,6 @@ public final class SharedFiles implements AutoCloseable {
    * Allocates memory for a buffer: a file of its own, or part of one if it is small.
    *
    * @param bytes more than 0
-   * @param segmentBytes the size of a segment
    * @return zeros
    * @throws IOException for example if the memory file system is full
    */
@@ -149,7 +148,6 @@ public final class SharedFiles implements AutoCloseable {
   /**
    * Creates a file of zeros and maps it.
    *
-   * @param segmentBytes the size of a segment
    * @throws IOException for example if the memory file system is full
    */
   HostMemory create(long bytes, int segmentBytes) throws IOException {
@@ -197,8 +195,6 @@ public final class SharedFiles implements AutoCloseable {
    * Maps a file of another process for reading.
    *
    * @param owner its {@link #owner()}
-   * @param id the memory's id
-   * @param segmentBytes the size of a segment
    */
   static HostMemory open(Owner owner, long id, int segmentBytes) {
     OF_OTHERS.add(start(owner));
@@ -210,7 +206,6 @@ public final class SharedFiles implements AutoCloseable {
    * Whether a process still has memory that it shared.
    *
    * @param owner its {@link #owner()}
-   * @param id the memory's id
    * @return false if the buffer is closed or the process has ended
    */
   public static boolean isThere(Owner owner, long id) {
@@ -220,7 +215,6 @@ public final class SharedFiles implements AutoCloseable {
   /**
    * A file that several processes write to.
    *
-   * @param id its id
    * @param memory the mapped memory, in native byte order
    */
   public record Writable(long id, ByteBuffer memory) {}
@@ -243,8 +237,6 @@ public final class SharedFiles implements AutoCloseable {
    * Maps a file that {@link #createWritable} has created.
    *
    * @param owner its creator's {@link #owner()}
-   * @param id its id
-   * @param bytes its size
    * @throws UncheckedIOException if it cannot be mapped, belongs to another user, or has another
    *     size
    */

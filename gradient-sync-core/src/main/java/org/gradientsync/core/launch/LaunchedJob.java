@@ -20,7 +20,6 @@ public final class LaunchedJob {
    * Joins the job that a launcher started, or returns the group of an earlier call.
    *
    * @param launcher can join it
-   * @param settings the user's
    * @return all ranks of the job; stays open until the JVM exits, or until the last group of a rank
    *     closes that is no process
    */
@@ -72,13 +71,7 @@ public final class LaunchedJob {
     }
   }
 
-  /**
-   * Leaves a job for another one that this rank has joined.
-   *
-   * @param earlier a group of the job
-   * @param joined the other job's transport
-   * @return all ranks of the other job
-   */
+  /** Leaves a group's job for another that this rank has joined. Returns all ranks of the other. */
   public static ProcessGroup follow(ProcessGroup earlier, Transport joined) {
     synchronized (WORLDS) {
       ProcessGroup before = WORLDS.remove(earlier.transport());
@@ -95,11 +88,7 @@ public final class LaunchedJob {
     }
   }
 
-  /**
-   * Leaves the job if this rank is no process and has no other groups.
-   *
-   * @param world of any job
-   */
+  /** Leaves the job if this rank is no process and has no other groups. */
   public static void closeIfUnused(ProcessGroup world) {
     Transport transport = world.transport();
     synchronized (WORLDS) {

@@ -154,7 +154,6 @@ public final class Observer implements AutoCloseable {
   /**
    * Throws if a listener makes this call: reporting it to listeners would not end.
    *
-   * @param rank this rank
    * @throws IllegalStateException if a listener makes this call
    */
   public void requireNoListener(int rank) {

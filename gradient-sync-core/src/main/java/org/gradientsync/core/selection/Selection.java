@@ -57,11 +57,6 @@ public final class Selection {
   private final Settings settings;
   private volatile String agreed; // null until it is first needed
 
-  /**
-   * Creates a selection.
-   *
-   * @param settings the user's settings
-   */
   public Selection(Settings settings) {
     this.settings = settings;
   }

@@ -39,7 +39,6 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
    * Sets the job's ranks, instead of looking for a launcher. For LocalRanks and tests.
    *
    * @param newWorld all ranks of the job; the caller closes it
-   * @return this builder
    */
   public SyncBuilder ranks(ProcessGroup newWorld) {
     this.world = Objects.requireNonNull(newWorld, "world");

@@ -36,8 +36,6 @@ public final class AllReducePlan implements Plan {
   private final DeviceBuffer[][] contributions;
 
   /**
-   * @param buffer the buffer to reduce
-   * @param shards how it is divided
    * @param scratch room for DEPTH chunks from each rank, or for all chunks if there are fewer
    */
   AllReducePlan(

@@ -80,10 +80,8 @@ public final class GroupCommunicator implements Communicator {
   }
 
   /**
-   * The same communicator for a program, whose collectives an interceptor sees.
-   *
-   * @param newInterceptor sees also the collectives of what is split from it
-   * @return a view of this communicator
+   * {@return a view of this communicator for a program, whose collectives an interceptor sees, also
+   * those of what is split from it}
    */
   public GroupCommunicator intercepted(CallInterceptor newInterceptor) {
     return new GroupCommunicator(this, newInterceptor);
@@ -102,7 +100,6 @@ public final class GroupCommunicator implements Communicator {
   /**
    * Makes calls of which one call of the program consists: errors and reports show that one.
    *
-   * @param call the program's
    * @param parts make calls of this communicator, on this thread
    */
   public void compose(Origin call, Runnable parts) {

@@ -54,7 +54,6 @@ public final class MessageReducer implements Reducer {
   private NodeSums summed; // null until needed
 
   /**
-   * @param name its name
    * @param group the ranks; their transport carries the device's memory
    * @param device the device of the buffers, which does the arithmetic
    */
@@ -63,7 +62,6 @@ public final class MessageReducer implements Reducer {
   }
 
   /**
-   * @param name its name
    * @param group the ranks; their transport carries the device's memory
    * @param device the device of the buffers, which does the arithmetic
    * @param chunkBytes the size of a message, the same on all ranks; a multiple of 8

@@ -67,9 +67,6 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     }
   }
 
-  /**
-   * @param size the number of ranks
-   */
   NodeSums(MessageRendezvous rendezvous, HostDevice device, int size) {
     this.rendezvous = rendezvous;
     this.device = device;

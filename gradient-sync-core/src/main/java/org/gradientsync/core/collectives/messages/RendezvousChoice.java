@@ -37,7 +37,6 @@ public final class RendezvousChoice {
    * Collective, before the reducers of the group are made.
    *
    * @param ranks that are processes
-   * @param settings this rank's
    * @param carriesPayload whether messages may carry small gradients; the same on all ranks
    * @throws IllegalArgumentException if the setting has another value
    */

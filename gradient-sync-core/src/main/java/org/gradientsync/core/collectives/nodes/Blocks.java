@@ -6,7 +6,6 @@ package org.gradientsync.core.collectives.nodes;
  *
  * @param length the number of elements
  * @param nodes the number of blocks
- * @param node this node
  */
 record Blocks(long length, int nodes, int node) {
   private long begin(int owner) {

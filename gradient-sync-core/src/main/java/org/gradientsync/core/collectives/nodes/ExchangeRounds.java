@@ -10,7 +10,6 @@ import java.util.stream.IntStream;
  * messages straight to the owners. (J. Bruck et al.: Efficient Algorithms for All-to-All
  * Communications in Multiport Message-Passing Systems. IEEE TPDS 8(11), 1997.)
  *
- * @param nodes the number of nodes
  * @param base 2 or more
  */
 record ExchangeRounds(int nodes, int base) {

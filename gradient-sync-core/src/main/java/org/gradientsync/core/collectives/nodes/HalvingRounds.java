@@ -10,9 +10,6 @@ package org.gradientsync.core.collectives.nodes;
  * of them, and adds what it receives to the lower half. To gather, it does the same backwards. (J.
  * L. Traff: Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms. arXiv:2410.14234,
  * 2024.)
- *
- * @param nodes the number of nodes
- * @param node this one
  */
 record HalvingRounds(int nodes, int node) {
   /** The number of rounds of the reduction, and as many to gather. */

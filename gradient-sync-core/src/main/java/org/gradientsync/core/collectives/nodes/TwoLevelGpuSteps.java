@@ -7,9 +7,7 @@ package org.gradientsync.core.collectives.nodes;
  * with the messages: in each direction of each link one chunk at most. So all links are busy at the
  * same time, and no two sums are at a node longer than one step.
  *
- * @param chunks the number of chunks
  * @param nodes the number of nodes, 2 or more
- * @param node this rank's node
  */
 record TwoLevelGpuSteps(int chunks, int nodes, int node) {
   static final int NONE = -1;
