@@ -132,8 +132,4 @@ final class ReportFolder {
     }
     return true;
   }
-
-  boolean hasSummary() {
-    return Files.exists(resolve(SUMMARY));
-  }
 }

@@ -6,7 +6,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.BooleanSupplier;
 import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.rendezvous.GroupParts;
 import org.slf4j.Logger;
@@ -17,14 +16,12 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A rank that has waited too long creates a {@link ReportFolder}, if it can, and the {@link
  * Watch} of each rank that sees the folder writes a report, and a line for dead ranks of its node.
- * This works without MPI, whose state is unknown by then. Rank 0 writes and logs the summary; if it
- * does not wait, the first rank that has waited for the reports. Nodes that share no folder have a
- * summary each.
+ * This works without MPI, whose state is unknown by then. The first rank that has waited for the
+ * reports writes and logs the summary. Nodes that share no folder have a summary each.
  */
 public final class Reports {
   private static final Logger log = LoggerFactory.getLogger(Reports.class);
   private static final long WAIT_NANOS = 2_000_000_000L; // for the other ranks
-  private static final long HEAD_START_NANOS = 1_000_000_000; // that rank 0 gets
   private static final int SUMMARY = -1; // in the place of a rank
   private static final String NO_REPORT =
       "has written no report: it is stopped, has ended, cannot write there, or sees another folder";
@@ -54,29 +51,16 @@ public final class Reports {
     Path where = folder.ask();
     answer("timed out");
     here.ranks.forEach(rank -> rank.answer(""));
-    await(start, WAIT_NANOS, this::allReported);
-    if (group.rank() != 0 && liveness.isAlive(0)) {
-      await(start, HEAD_START_NANOS, this::isSummedUp);
-    }
-    if (!isSummedUp()) {
-      sumUp(text, where);
-    }
-    return where == null ? "" : "; reports=" + where;
-  }
-
-  private static void await(long start, long nanos, BooleanSupplier isOver) {
-    while (!isOver.getAsBoolean() && System.nanoTime() - start <= nanos) {
+    while (!allReported() && System.nanoTime() - start <= WAIT_NANOS) {
       LockSupport.parkNanos(10_000_000);
     }
+    sumUp(text, where);
+    return where == null ? "" : "; reports=" + where;
   }
 
   private boolean allReported() {
     return group.ranks().all().stream()
         .allMatch(peer -> line(peer) != null || !liveness.isAlive(peer));
-  }
-
-  private boolean isSummedUp() {
-    return here.lines.containsKey(SUMMARY) || folder.hasSummary();
   }
 
   private void sumUp(String text, Path where) {

@@ -334,8 +334,8 @@ final class JobEnd implements UncaughtExceptionHandler {
       }
       System.err.flush();
       if (lost != null && !exited) {
-        // Other ranks lose that rank, too. Rank 0 has the reports of all ranks, and mpirun may be
-        // about to print which rank was killed.
+        // Other ranks lose that rank, too; rank 0 ends the job for all. One of them may be about to
+        // log the reports, and mpirun to print which rank was killed.
         pause(world.rank() == 0 ? HEAD_START.dividedBy(2) : HEAD_START);
       }
       if (!job.isFinished()) {

@@ -42,9 +42,6 @@ class ReportsTest {
               waitInUserCode(others);
               return;
             }
-            if (sync.rank() == 0) {
-              Thread.sleep(100); // it writes the summary even if the others time out first
-            }
             String message =
                 assertThrows(RankLostException.class, () -> sync.average(buffer)).getMessage();
             assertTrue(message.contains("; reports=" + folder), message);
