@@ -7,7 +7,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.gradientsync.core.ranks.GroupKey;
 
@@ -17,10 +16,6 @@ import org.gradientsync.core.ranks.GroupKey;
  * directly.
  */
 public final class Watch {
-  // For tests: how often groups were served, and files looked for.
-  static final AtomicLong PERIODS = new AtomicLong();
-  static final AtomicLong LOOKS = new AtomicLong();
-
   private static final long PERIOD_NANOS = 250_000_000;
   private static final Map<GroupKey, Here> GROUPS = new ConcurrentHashMap<>();
   private static Thread thread;
@@ -73,8 +68,8 @@ public final class Watch {
     return false;
   }
 
-  private static void look() {
-    PERIODS.incrementAndGet();
+  /** Answers requests. Returns for how many places it has looked: once for all groups of a job. */
+  static int look() {
     Map<List<Path>, Boolean> asked = new HashMap<>();
     for (Here here : GROUPS.values()) {
       for (Reports reports : here.ranks) {
@@ -86,10 +81,10 @@ public final class Watch {
         }
       }
     }
+    return asked.size();
   }
 
   private static boolean isAnyThere(List<Path> places) {
-    LOOKS.incrementAndGet();
     return places.stream().anyMatch(ReportFolder::isThere);
   }
 }

@@ -1,7 +1,6 @@
 package org.gradientsync.core.diagnosis;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,34 +16,30 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How often a process checks for requests for reports. */
+/** How many folders a process looks for, to see whether reports are requested. */
 @Timeout(60)
 class WatchTest {
   private static final int GROUPS = 200;
-  private static final int PERIODS = 4;
 
   @TempDir Path folder;
 
-  private record Counts(long looks, long periods) {}
-
   @Test
   void manyGroupsShareOneLookPerPeriod() {
-    Counts counts = count(false);
-    assertTrue(counts.looks > 0 && counts.looks <= counts.periods + 1, counts::toString);
+    assertEquals(1, looks(false));
   }
 
   @Test
   void ranksOfOneProcessNeedNoLook() {
-    assertEquals(0, count(true).looks);
+    assertEquals(0, looks(true));
   }
 
   /**
-   * Runs while rank 0 watches many groups.
+   * Looks while rank 0 watches many groups.
    *
    * @param whole whether rank 1 watches them, too; otherwise it stands for another process
    */
-  private Counts count(boolean whole) {
-    Counts[] result = new Counts[1];
+  private int looks(boolean whole) {
+    int[] looks = new int[1];
     CountDownLatch made = new CountDownLatch(2);
     CountDownLatch over = new CountDownLatch(1);
     LocalRanks.run(
@@ -64,24 +59,12 @@ class WatchTest {
           made.countDown();
           if (sync.rank() == 0) {
             made.await();
-            awaitPeriods(1); // a group may have been incomplete in the first
-            long firstPeriod = Watch.PERIODS.get();
-            long firstLook = Watch.LOOKS.get();
-            awaitPeriods(PERIODS);
-            long looks = Watch.LOOKS.get() - firstLook;
-            result[0] = new Counts(looks, Watch.PERIODS.get() - firstPeriod);
+            looks[0] = Watch.look();
             over.countDown();
           }
           over.await();
           groups.forEach(ProcessGroup::close);
         });
-    return result[0];
-  }
-
-  private static void awaitPeriods(int periods) throws InterruptedException {
-    long end = Watch.PERIODS.get() + periods;
-    while (Watch.PERIODS.get() < end) {
-      Thread.sleep(1); // ends when the test times out
-    }
+    return looks[0];
   }
 }
