@@ -98,7 +98,7 @@ public final class DeadlockDetector implements AutoCloseable {
         forward(probe, here, pending);
       }
     }
-    long now = pending.waited();
+    long now = pending.clock.waited();
     if (now - pending.probedAt > PROBE_NANOS && mayAsk(pending)) {
       pending.probedAt = now;
       ask(new Probe(Probe.Kind.ASK, pending.group.key()), pending);
@@ -161,7 +161,7 @@ public final class DeadlockDetector implements AutoCloseable {
   }
 
   private void closeCycle(Probe cycle, LongWait pending) {
-    long now = pending.waited();
+    long now = pending.clock.waited();
     if (pending.suspected == null || !pending.suspected.isSameCycle(cycle)) {
       pending.suspected = cycle;
       pending.suspectedAt = now;

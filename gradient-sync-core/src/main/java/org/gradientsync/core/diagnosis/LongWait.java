@@ -20,7 +20,7 @@ import org.gradientsync.spi.Timeouts;
 public final class LongWait {
   final GroupParts group;
   private final DeadlockDetector detector;
-  private final WaitClock clock = new WaitClock();
+  final WaitClock clock = new WaitClock();
   private Message message;
   private volatile int peer = RankMap.NO_RANK; // or none
   private volatile long since;
@@ -69,14 +69,8 @@ public final class LongWait {
     return detector.look(this);
   }
 
-  /** The duration in nanoseconds when {@link #look} was last called. */
-  public long waited() {
-    return clock.waited();
-  }
-
-  /** Reads the clock; see {@link WaitClock#look}. */
-  public long look() {
-    return clock.look();
+  public WaitClock clock() {
+    return clock;
   }
 
   public Message message() {

@@ -75,7 +75,7 @@ final class Wait {
 
   private void awaitLong(Message message, int peer) {
     while (true) {
-      long began = current.waited();
+      long began = current.clock().waited();
       long waited = began;
       // Where many threads share a processor, a single yield can take longer than LOOK_NANOS.
       for (int spin = 0; spin < YIELDS && waited - began < LOOK_NANOS; spin++) {
@@ -83,7 +83,7 @@ final class Wait {
           return;
         }
         Thread.yield();
-        waited = current.look();
+        waited = current.clock().look();
       }
       watchers.look(waited);
       if (waited > SPIN_NANOS) {
