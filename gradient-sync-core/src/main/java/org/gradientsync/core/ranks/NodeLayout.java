@@ -34,10 +34,6 @@ public record NodeLayout(
     return new NodeLayout(ranks.rank(), nodes, all, new int[ranks.size()]);
   }
 
-  public int ranks() {
-    return nodeByRank.length;
-  }
-
   public int nodes() {
     return ranksByNode.size();
   }

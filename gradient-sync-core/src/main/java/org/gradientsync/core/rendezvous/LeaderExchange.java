@@ -1,7 +1,8 @@
 package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.List;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -73,14 +74,11 @@ final class LeaderExchange implements AutoCloseable {
     }
 
     private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
-      int[] ranks = new int[layout.ranks()];
-      int count = 0;
+      List<Integer> ranks = new ArrayList<>();
       for (int node = first; node < first + blocks; node++) {
-        for (int rank : layout.ranksOf(node % layout.nodes())) {
-          ranks[count++] = rank;
-        }
+        ranks.addAll(layout.ranksOf(node % layout.nodes()));
       }
-      return Arrays.copyOf(ranks, count);
+      return ranks.stream().mapToInt(Integer::intValue).toArray();
     }
 
     void send() {
