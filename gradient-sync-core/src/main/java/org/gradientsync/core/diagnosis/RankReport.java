@@ -79,7 +79,7 @@ public final class RankReport {
     if (!waits.isEmpty()) {
       return line.append(waits + ", last finished " + calls.lastFinished()).toString();
     }
-    if (calls.isEmpty()) {
+    if (calls.begun() == 0) {
       line.append("has made no call");
     } else {
       String now = calls.isRunning() ? "in " + calls.current() : "is in no call";

@@ -371,15 +371,10 @@ public final class ProcessGroup implements MatchingGroup {
     close(Departure.CLOSED);
   }
 
-  /** Closes the world of a job to which not all ranks come. */
-  public void closeUnused() {
-    close(Departure.STAYED);
-  }
-
   /**
    * @param departure of which the others are notified, or null
    */
-  private synchronized void close(Departure departure) {
+  public synchronized void close(Departure departure) {
     if (!state.close()) {
       return;
     }

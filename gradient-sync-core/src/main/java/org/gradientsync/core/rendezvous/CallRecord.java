@@ -213,10 +213,6 @@ public final class CallRecord {
     return NAMES + which * NAME_FIELDS;
   }
 
-  static String text(ByteBuffer call, int which) {
-    return ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
-  }
-
   public static long notFinite(ByteBuffer call) {
     return call.getLong(NOT_FINITE);
   }
@@ -341,7 +337,7 @@ public final class CallRecord {
   }
 
   private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {
-    String name = text(call, which);
+    String name = ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
     if (!name.isEmpty()) {
       text.append(before).append('"').append(name).append('"');
     }

@@ -27,7 +27,7 @@ public final class CallTable {
   /** What to do if another rank has closed its sync, perhaps after its last step; or nothing. */
   public static String adviceAfterClose(Calls calls) {
     boolean isLater =
-        !calls.isEmpty() && CallRecord.origin(calls.currentBytes()) == Origin.LATER_BUCKET;
+        calls.begun() > 0 && CallRecord.origin(calls.currentBytes()) == Origin.LATER_BUCKET;
     return isLater || calls.include(Origin.UNEVEN_BUCKET) ? "" : "; " + UNEVEN_STEPS;
   }
 

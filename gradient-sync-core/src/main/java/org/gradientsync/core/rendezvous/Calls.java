@@ -176,10 +176,6 @@ public final class Calls implements DeviceCalls {
     return "none";
   }
 
-  public boolean isEmpty() {
-    return recorded == 0;
-  }
-
   /** The number of calls that are recorded. Any thread may ask. */
   public long begun() {
     return recorded;

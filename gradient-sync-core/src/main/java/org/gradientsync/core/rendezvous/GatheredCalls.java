@@ -87,14 +87,10 @@ public final class GatheredCalls {
     return nodeSize;
   }
 
-  /** The memory for what a rank of this node adds to a sum. */
+  /** The memory for what a rank of this node adds to a sum; after the last one, for the result. */
   public ByteBuffer part(int localRank, int slot) {
     int index = localRank * Rendezvous.SLOTS + slot;
     return slice(bytes(ranks, payload, 0) + index * MAX_SUM, MAX_SUM);
-  }
-
-  public ByteBuffer result(int slot) {
-    return part(nodeSize, slot);
   }
 
   /** Publishes the entries of a call. If all are the same, those of other nodes are not written. */

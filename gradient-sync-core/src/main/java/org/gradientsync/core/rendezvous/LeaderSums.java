@@ -16,6 +16,6 @@ public interface LeaderSums extends Rendezvous.Payload {
   /** Takes the sums that have come in a round, of the same size. */
   void take(int round, ByteBuffer in, int at, int size);
 
-  /** Writes the result to {@link GatheredCalls#result}. */
+  /** Writes the result to the {@link GatheredCalls#part} after those of the ranks. */
   void finish(int slot);
 }

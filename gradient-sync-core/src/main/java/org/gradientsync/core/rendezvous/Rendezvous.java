@@ -46,12 +46,10 @@ public interface Rendezvous extends AutoCloseable {
    *
    * @param inCall whether it is in its last call, which is void then; otherwise that was complete
    */
-  default void abandon(boolean inCall) {}
+  void abandon(boolean inCall);
 
   /** Whether another rank is known to have given up. */
-  default boolean abandoned(int peer) {
-    return false;
-  }
+  boolean abandoned(int peer);
 
   /** Whether another rank is known to have given up in the current call or before. */
   default boolean gaveUp(int peer) {

@@ -9,6 +9,7 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.launch.LaunchedJob;
+import org.gradientsync.core.ranks.Departure;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.Resources;
@@ -93,7 +94,7 @@ final class Succession {
   /** Leaves a job, if there is one, and tries to tell those that wait there. */
   static void leave(Transport joined) {
     if (joined != null) {
-      ProcessGroup.world(joined).closeUnused();
+      ProcessGroup.world(joined).close(Departure.STAYED);
     }
   }
 

@@ -47,7 +47,8 @@ final class NodeSums implements LeaderSums, AutoCloseable {
         for (int mate = 0; mate < parts[slot].length; mate++) {
           parts[slot][mate] = (HostBuffer) device.wrap(type, rendezvous.calls().part(mate, slot));
         }
-        results[slot] = (HostBuffer) device.wrap(type, rendezvous.calls().result(slot));
+        ByteBuffer result = rendezvous.calls().part(parts[slot].length, slot);
+        results[slot] = (HostBuffer) device.wrap(type, result);
       }
       sums = new DeviceBuffer[tree == null ? 0 : tree.slots()][1];
       for (int i = 0; i < sums.length; i++) {
