@@ -41,11 +41,7 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /**
-   * Begins a wait.
-   *
-   * @param newNumber of the collective, or the {@link Arrivals#reached} stage of messages
-   */
+  /** The number is that of the collective, or the {@link Arrivals#reached} stage of messages. */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;

@@ -365,15 +365,12 @@ public final class ProcessGroup implements MatchingGroup {
     return state.isBroken();
   }
 
-  /** A second call does nothing. */
   @Override
   public void close() {
     close(Departure.CLOSED);
   }
 
-  /**
-   * @param departure of which the others are notified, or null
-   */
+  /** Notifies the others of a departure that is not null. A second call does nothing. */
   public synchronized void close(Departure departure) {
     if (!state.close()) {
       return;

@@ -89,13 +89,9 @@ public final class CallRecord {
   private CallRecord() {}
 
   /**
-   * Writes what all ranks compare, and this rank's own fields. A registration matches any
+   * Writes what all ranks compare, and this rank's own fields: for example how many calls it has
+   * enqueued on its device without a rendezvous, negative if unknown. A registration matches any
    * operation.
-   *
-   * @param sequence the number of the call
-   * @param enqueued the number of calls that this rank has enqueued on its device without a
-   *     rendezvous on the host, negative if unknown
-   * @param ranks the number of ranks
    */
   public static void write(
       ByteBuffer target,

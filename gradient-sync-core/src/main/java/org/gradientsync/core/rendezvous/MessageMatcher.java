@@ -143,11 +143,7 @@ public final class MessageMatcher implements AutoCloseable {
     return new Link(peer, sends, own, other, send, transport.receiver(other, peer, back));
   }
 
-  /**
-   * Exchanges the calls of all links.
-   *
-   * @param again only of those whose other rank does so, too: its call is of the same origin
-   */
+  /** Exchanges the calls of all links; again only where the other rank does, too: of one origin. */
   private void exchangeCalls(boolean again) {
     for (int i = 0; i < links.size(); i++) {
       Link link = links.get(i);

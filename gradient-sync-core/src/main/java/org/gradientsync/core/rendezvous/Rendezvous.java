@@ -41,11 +41,7 @@ public interface Rendezvous extends AutoCloseable {
     return false;
   }
 
-  /**
-   * Signals that this rank has given up.
-   *
-   * @param inCall whether it is in its last call, which is void then; otherwise that was complete
-   */
+  /** Signals that this rank has given up: in its last call, which is void then, or after it. */
   void abandon(boolean inCall);
 
   /** Whether another rank is known to have given up. */
