@@ -179,9 +179,7 @@ public final class Probe {
     for (Wait wait : waits.stream().sorted(Comparator.comparing(Wait::waiting)).toList()) {
       text.append("\n  ").append(name.apply(wait.waiting)).append(": ");
       text.append(CallRecord.describe(wait.call));
-      if (!one) {
-        text.append(" of communicator ").append(wait.group.context());
-      }
+      text.append(one ? "" : " of communicator " + wait.group.context());
       text.append(", waits for ").append(name.apply(wait.awaited));
     }
     if (skipped > 0) {

@@ -165,12 +165,10 @@ public final class Arrivals implements AutoCloseable {
   public String describeLate(int peer, BiPredicate<Message, Integer> test) {
     String awaited = describeAwaited(peer, test);
     boolean came = !pair && test.test(rendezvous.arrival(peer), peer);
+    String missed = came ? "came and did not do its part" : "did not join";
     // A rank begins a call only after the one before, so the last call that this rank has finished
     // is also the last one of the missing ranks.
-    return awaited
-        + (came ? " came and did not do its part" : " did not join")
-        + " in time, lastFinished="
-        + calls.lastFinished();
+    return "%s %s in time, lastFinished=%s".formatted(awaited, missed, calls.lastFinished());
   }
 
   @Override

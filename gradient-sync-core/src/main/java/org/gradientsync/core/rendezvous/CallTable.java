@@ -86,12 +86,11 @@ public final class CallTable {
     StringBuilder text = new StringBuilder("gradients are not finite, rank=" + rank + ":");
     int found = 0;
     for (int peer = 0; peer < size; peer++) {
-      ByteBuffer call = rendezvous.call(peer);
-      if (CallRecord.notFinite(call) >= 0 && ++found <= LINES) {
-        text.append("\n  rank ").append(peer).append(": ").append(CallRecord.describe(call));
-        long index = CallRecord.notFinite(call);
-        text.append(", first at ");
-        text.append(buffer == null ? "index=" + index : buffer.placeOf(index));
+      String call = CallRecord.describe(rendezvous.call(peer));
+      long index = CallRecord.notFinite(rendezvous.call(peer));
+      if (index >= 0 && ++found <= LINES) {
+        String place = buffer == null ? "index=" + index : buffer.placeOf(index);
+        text.append("\n  rank %s: %s, first at %s".formatted(peer, call, place));
       }
     }
     if (found > LINES) {
