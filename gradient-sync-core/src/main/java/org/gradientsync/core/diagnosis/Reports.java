@@ -6,7 +6,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
-import org.gradientsync.core.ranks.Liveness;
 import org.gradientsync.core.rendezvous.GroupParts;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -28,7 +27,6 @@ public final class Reports {
 
   final ReportFolder folder;
   final GroupParts group;
-  private final Liveness liveness;
   private final RankReport report;
   Watch.Here here; // once this is watched
   private boolean written;
@@ -37,7 +35,6 @@ public final class Reports {
   public Reports(Path base, long job, GroupParts group, RankReport report) {
     folder = new ReportFolder(base, job, group.key().id());
     this.group = group;
-    this.liveness = group.liveness();
     this.report = report;
   }
 
@@ -60,13 +57,13 @@ public final class Reports {
 
   private boolean allReported() {
     return group.ranks().all().stream()
-        .allMatch(peer -> line(peer) != null || !liveness.isAlive(peer));
+        .allMatch(peer -> line(peer) != null || !group.liveness().isAlive(peer));
   }
 
   private void sumUp(String text, Path where) {
     List<String> lines = new ArrayList<>();
     for (int peer : group.ranks().all()) {
-      String none = liveness.isAlive(peer) ? NO_REPORT : died(peer);
+      String none = group.liveness().isAlive(peer) ? NO_REPORT : died(peer);
       lines.add("rank " + peer + " " + Objects.requireNonNullElse(line(peer), none));
     }
     if (here.lines.putIfAbsent(SUMMARY, "") != null || !folder.writeSummary(lines)) {
@@ -107,7 +104,7 @@ public final class Reports {
       if (folder.where() != null) {
         folder.write(group.rank(), lines);
         for (int peer : group.ranks().all()) {
-          if (!liveness.isAlive(peer)) { // which ranks of other nodes may not see
+          if (!group.liveness().isAlive(peer)) { // which ranks of other nodes may not see
             folder.writeOnce(peer, died(peer));
           }
         }
