@@ -32,7 +32,7 @@ public final class Job {
   private volatile int place;
   private final int ranksOnNode;
   private long number; // random, the same on all ranks; 0 before the first split
-  private boolean everBroken;
+  private volatile boolean everBroken;
   private boolean taken;
   private Runnable whenUnused = () -> {};
   private volatile boolean ending;
@@ -172,10 +172,7 @@ public final class Job {
    * false if a group is or was broken, so that some ranks may never end the job.
    */
   public boolean leave(Departure departure, String reason) {
-    boolean sound;
-    synchronized (this) {
-      sound = !everBroken;
-    }
+    boolean sound = !everBroken;
     // Before calls fail: closing their syncs removes the groups without notices.
     List<ProcessGroup> groups = open();
     ending = true;
