@@ -2,7 +2,6 @@ package org.gradientsync.core.rendezvous;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
@@ -281,13 +280,6 @@ public final class CallRecord {
 
   static boolean isValid(ByteBuffer call) {
     return kind(call) != null && origin(call) != null;
-  }
-
-  /** As below, for a call that has no number. */
-  public static String describe(CollectiveCall call, int ranks) {
-    ByteBuffer record = ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
-    write(record, 0, 0, Origin.SYNC, call, ranks);
-    return describe(record);
   }
 
   /** A call as users see it: {@code allReduce(FLOAT32[1000] "w1", AVERAGE), call=7}. */

@@ -4,6 +4,7 @@ import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
@@ -41,14 +42,18 @@ public final class Calls implements DeviceCalls {
   public Calls(Set<Long> callerThreads, int ranks) {
     this.callerThreads = callerThreads;
     this.ranks = ranks;
-    for (int i = 0; i < LENGTH; i++) {
-      records[i] = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    }
+    Arrays.setAll(records, call -> newRecord());
+  }
+
+  private static ByteBuffer newRecord() {
+    return ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
   }
 
   @Override
   public String describe(CollectiveCall call) {
-    return CallRecord.describe(call, ranks);
+    ByteBuffer record = newRecord();
+    CallRecord.write(record, 0, 0, Origin.SYNC, call, ranks);
+    return CallRecord.describe(record);
   }
 
   public Origin origin() {
