@@ -106,8 +106,8 @@ public final class Exchange {
       if (out.count + in.count == 0) {
         return;
       }
-      try (Message receiver = receiver(in, channel);
-          Message sender = sender(out, channel)) {
+      try (Message receiver = in.count == 0 ? NOTHING : receiver(in, channel);
+          Message sender = out.count == 0 ? NOTHING : sender(out, channel)) {
         receiver.start();
         sender.start();
         if (in.count > 0) {
@@ -122,17 +122,11 @@ public final class Exchange {
   }
 
   private Message receiver(Part part, int channel) {
-    if (part.count == 0) {
-      return NOTHING;
-    }
     incoming = atLeast(incoming, part.bytes());
     return group.receiver(part(incoming, part.bytes()), part.peer, channel);
   }
 
   private Message sender(Part part, int channel) {
-    if (part.count == 0) {
-      return NOTHING;
-    }
     outgoing = atLeast(outgoing, part.bytes());
     HostBuffers.copy(part.data, part.from, HostElement.of(part.data).view(outgoing), 0, part.count);
     return group.sender(part(outgoing, part.bytes()), part.peer, channel);
