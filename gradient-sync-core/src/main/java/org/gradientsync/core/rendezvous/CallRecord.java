@@ -261,8 +261,7 @@ public final class CallRecord {
 
   /** Whether two ranks mean the same part of the same buffer, if both have named it. */
   public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
-    int at = name(which);
-    return !hasName(a, which) || !hasName(b, which) || sameNames(a, b, at);
+    return !hasName(a, which) || !hasName(b, which) || sameNames(a, b, name(which));
   }
 
   /** The kind of a call, or null if it is invalid. */

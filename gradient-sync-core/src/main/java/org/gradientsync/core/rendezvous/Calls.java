@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.IntStream;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.CollectiveCall;
@@ -173,12 +174,11 @@ public final class Calls implements DeviceCalls {
 
   /** The last finished call as users see it, or "none". */
   public String lastFinished() {
-    for (int back = 0; back < held(); back++) {
-      if (isOver(back)) {
-        return CallRecord.describe(records[last(back)]);
-      }
-    }
-    return "none";
+    return IntStream.range(0, held())
+        .filter(this::isOver)
+        .mapToObj(back -> CallRecord.describe(records[last(back)]))
+        .findFirst()
+        .orElse("none");
   }
 
   /** The number of calls that are recorded. Any thread may ask. */
@@ -213,12 +213,8 @@ public final class Calls implements DeviceCalls {
 
   /** Whether one of the most recent calls has this origin. */
   public boolean include(Origin asked) {
-    for (int back = 0; back < held(); back++) {
-      if (CallRecord.origin(records[last(back)]) == asked) {
-        return true;
-      }
-    }
-    return false;
+    return IntStream.range(0, held())
+        .anyMatch(back -> CallRecord.origin(records[last(back)]) == asked);
   }
 
   private boolean isOver(int back) {
