@@ -6,9 +6,9 @@ import java.util.Locale;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
 import org.gradientsync.core.ranks.RankMap;
-import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.CallRecord;
 import org.gradientsync.core.rendezvous.GroupParts;
+import org.gradientsync.core.rendezvous.Link;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -41,7 +41,7 @@ public final class LongWait {
     this.detector = detector;
   }
 
-  /** The number is that of the collective, or the {@link Arrivals#reached} stage of messages. */
+  /** The number is that of the collective, or the stages of a {@link Link}. */
   public void begin(
       Message newMessage, int newPeer, WaitPhase newPhase, long newNumber, Timeouts newTimeouts) {
     message = newMessage;

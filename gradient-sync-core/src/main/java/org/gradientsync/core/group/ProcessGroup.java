@@ -389,7 +389,6 @@ public final class ProcessGroup implements MatchingGroup {
     Resources.closeAll( // one failure does not skip the rest
         departures,
         parts.arrivals(),
-        messageMatcher,
         () -> job.closed(this, !state.isBroken()),
         isWorld() ? job.deadlockDetector : null,
         isWorld() ? transport() : null);

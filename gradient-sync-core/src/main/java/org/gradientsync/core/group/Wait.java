@@ -6,6 +6,7 @@ import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.rendezvous.Arrivals;
 import org.gradientsync.core.rendezvous.Calls;
 import org.gradientsync.core.rendezvous.GroupParts;
+import org.gradientsync.core.rendezvous.Link;
 import org.gradientsync.core.rendezvous.WaitPhase;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Timeouts;
@@ -46,10 +47,10 @@ final class Wait {
   /** Waits for a message with which a rank that has arrived does its part. */
   void await(Message message, int peer) {
     if (arrivals.isPair()) {
-      boolean sends = arrivals.sendsTo(peer);
-      calls.show(arrivals.call(peer, sends));
-      WaitPhase phase = sends ? WaitPhase.SEND_DATA : WaitPhase.RECEIVE_DATA;
-      await(message, peer, phase, arrivals.reached(peer, sends));
+      Link link = arrivals.lastWith(peer);
+      calls.show(link.own());
+      WaitPhase phase = link.sends() ? WaitPhase.SEND_DATA : WaitPhase.RECEIVE_DATA;
+      await(message, peer, phase, link.stages().get());
     } else {
       await(message, peer, WaitPhase.DATA, 0);
     }

@@ -27,13 +27,8 @@ public final class Arrivals implements AutoCloseable {
   private final ArrivalNotices notices;
   private Rendezvous rendezvous;
 
-  // The stages of messages to and from each other rank. Each message has two: the rank has come to
-  // it, and has met the ranks of all messages that it has at the same time. Both ranks of a message
-  // count alike, because neither ends it without the other.
-  private final long[] sent;
-  private final long[] received;
-  private final ByteBuffer[] sends; // the calls of the last messages to and from each other rank
-  private final ByteBuffer[] receives;
+  private final Link[] sending; // to each other rank; made for its first message
+  private final Link[] receiving;
   private final BitSet destinations = new BitSet(); // of the last messages
   private boolean pair; // whether the last call is a message
 
@@ -41,10 +36,8 @@ public final class Arrivals implements AutoCloseable {
     this.transport = transport;
     this.ranks = transport.ranks();
     this.calls = calls;
-    sent = new long[ranks.size()];
-    received = new long[ranks.size()];
-    sends = new ByteBuffer[ranks.size()];
-    receives = new ByteBuffer[ranks.size()];
+    sending = new Link[ranks.size()];
+    receiving = new Link[ranks.size()];
     notices = new ArrivalNotices(transport, liveness);
     rendezvous = MessageRendezvous.withoutSharedMemory(transport, notices, false);
   }
@@ -68,31 +61,19 @@ public final class Arrivals implements AutoCloseable {
     destinations.clear();
   }
 
-  /** Begins a message to a rank, or from it, with a call that does not change until it ends. */
-  public void begin(int peer, boolean isSend, ByteBuffer call) {
-    (isSend ? sends : receives)[peer] = call;
-    destinations.set(peer, isSend || destinations.get(peer));
-    reach(peer, isSend);
+  /** Begins a message to a rank, or from it. */
+  public Link begin(int peer, boolean sends, ByteBuffer call) {
+    Link[] all = sends ? sending : receiving;
+    all[peer] = all[peer] == null ? Link.of(transport, peer, sends) : all[peer];
+    all[peer].own().put(0, call, 0, CallRecord.BYTES);
+    all[peer].stages().incrementAndGet();
+    destinations.set(peer, sends || destinations.get(peer));
+    return all[peer];
   }
 
-  /** Reaches the next stage of a message to a rank, or from it. */
-  public void reach(int peer, boolean isSend) {
-    (isSend ? sent : received)[peer]++;
-  }
-
-  /** The call of the last message to a rank, or from it. */
-  public ByteBuffer call(int peer, boolean isSend) {
-    return (isSend ? sends : receives)[peer];
-  }
-
-  /** Whether one of the last messages goes to a rank. */
-  public boolean sendsTo(int peer) {
-    return destinations.get(peer);
-  }
-
-  /** The stages of messages to a rank that this one has reached, or of those from it. */
-  public long reached(int peer, boolean isSend) {
-    return (isSend ? sent : received)[peer];
+  /** The link of the last message with a rank; of two messages, that to it. */
+  public Link lastWith(int peer) {
+    return (destinations.get(peer) ? sending : receiving)[peer];
   }
 
   public boolean isPair() {
@@ -132,10 +113,14 @@ public final class Arrivals implements AutoCloseable {
     }
     return switch (phase) {
       case RENDEZVOUS -> calls.met() >= number;
-      case SEND, SEND_DATA -> reached(peer, false) >= number;
-      case RECEIVE, RECEIVE_DATA -> reached(peer, true) >= number;
+      case SEND, SEND_DATA -> hasReached(receiving[peer], number);
+      case RECEIVE, RECEIVE_DATA -> hasReached(sending[peer], number);
       case DATA -> true;
     };
+  }
+
+  private static boolean hasReached(Link link, long stage) {
+    return (link == null ? 0 : link.stages().get()) >= stage;
   }
 
   /** Whether a rank is known to have reached the current collective. */
@@ -173,6 +158,10 @@ public final class Arrivals implements AutoCloseable {
 
   @Override
   public void close() {
-    Resources.closeAll(rendezvous, notices);
+    Resources.closeAll(
+        rendezvous,
+        notices,
+        () -> Resources.closeAll(sending),
+        () -> Resources.closeAll(receiving));
   }
 }

@@ -228,7 +228,7 @@ public final class CallRecord {
   }
 
   /** Whether a send and a receive match, ignoring the names of their buffers. */
-  public static boolean samePair(ByteBuffer a, ByteBuffer b) {
+  static boolean samePair(ByteBuffer a, ByteBuffer b) {
     return sameOrigin(a, b)
         && a.getLong(COUNT) == b.getLong(COUNT)
         && a.getInt(ELEMENT) == b.getInt(ELEMENT)
