@@ -14,7 +14,7 @@ record Hosts(Map<String, Integer> slots) {
   private static final String USER = "(?:[^:@\\s]+@)?";
   private static final String IPV6 = "[\\da-fA-F:.]*:[\\da-fA-F:.]*:[\\da-fA-F:.]*(?:%[\\w.-]+)?";
   private static final Pattern HOST =
-      Pattern.compile("(" + USER + "(?:\\[" + IPV6 + "]|[^:\\s]+))(?::([1-9]\\d{0,4}))?");
+      Pattern.compile("(?!-)(" + USER + "(?:\\[" + IPV6 + "]|[^:\\s]+))(?::([1-9]\\d{0,4}))?");
 
   static Hosts parse(String text) {
     Map<String, Integer> slots = new LinkedHashMap<>();

@@ -418,6 +418,7 @@ class RunCommandTest {
     "'--wait', '5', '--wait is for --min-np: give both, or none'",
     "'--hosts', 'a:b', '--hosts takes host names'",
     "'--hosts', 'a:0,b', '--hosts takes host names'",
+    "'--hosts', 'a,-oProxyCommand=x:2', '--hosts takes host names'",
     "'--hosts', 'a', 'the hosts are for fewer ranks: -np 2, --hosts a;'",
     "'--hostfile', '/no/file', 'there is no such file: --hostfile /no/file'",
     "'-x', '=foo', '-x takes an environment variable, NAME or NAME=VALUE: -x ''=foo'''",
