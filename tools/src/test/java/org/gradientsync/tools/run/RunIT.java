@@ -296,6 +296,24 @@ class RunIT {
     assertTrue(errors().contains("try: ssh 127.0.0.1 true\n"), text);
   }
 
+  /** As an account that may run one command only. */
+  @ParameterizedTest
+  @ValueSource(strings = {"--restarts=3", "--min-np=1"})
+  void aHostThatStartsNothingEndsTheJob(String option) throws Exception {
+    List<String> below =
+        belowSsh("[ $1 = 127.0.0.1 ] || { echo not here; exit 0; }\n" + OneMachine.HERE);
+    List<String> options = new ArrayList<>(OVER_SSH);
+    options.add(option);
+    Process process = start(below, options, "nothing");
+    String text = end(process);
+    assertEquals(3, process.exitValue(), text);
+    assertTrue(text.contains("127.0.0.2: not here\n"), text);
+    assertTrue(
+        errors().contains("ssh ended with 0, but has not started the ranks there: host=127.0.0.2;"),
+        text);
+    assertFalse(errors().contains("attempt"), text);
+  }
+
   @Test
   void aHostThatIsLostLosesItsRanks() throws Exception {
     List<String> below = belowSsh("shift\nenv -i PATH=\"$PATH\" sh -c \"$*\"\nexit 255\n");

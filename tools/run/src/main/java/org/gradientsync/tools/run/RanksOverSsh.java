@@ -16,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Matcher;
 import java.util.stream.Collectors;
+import org.gradientsync.tools.program.Program;
 import org.gradientsync.tools.program.ToolException;
 
 /**
@@ -28,7 +29,9 @@ final class RanksOverSsh implements RankLaunch {
   private static final int FIRST_PORT = 20_000;
   private static final int PORTS = 12_000; // below those that systems give to connections
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before
+  private static final long START_SECONDS = 2; // after a host where nothing has started
   private static final long HOST_PATIENCE_SECONDS = PATIENCE_SECONDS + 5;
+  private static final long OUTPUT_MILLIS = 1_000;
 
   /** Where ranks of an elastic job may be joined, should the first host be lost. */
   private static final String HOSTS = "GRADIENTSYNC_HOSTS";
@@ -42,7 +45,13 @@ final class RanksOverSsh implements RankLaunch {
 
   /** A host, the ssh to it, the ranks that it runs, and whether they may run already. */
   private record Node(
-      String host, int first, int count, boolean joins, Process ssh, AtomicBoolean started) {}
+      String host,
+      int first,
+      int count,
+      boolean joins,
+      Process ssh,
+      AtomicBoolean started,
+      List<LineCopy> outputs) {}
 
   private final int size;
   private final boolean elastic;
@@ -116,15 +125,16 @@ final class RanksOverSsh implements RankLaunch {
   /** Waits until all have ended, or one has failed. */
   private int await(BlockingQueue<Node> ended) throws InterruptedException {
     int failure = 0;
+    long patience = REPORT_SECONDS;
     for (int running = hosts.size(); running > 0; running--) {
-      Node node =
-          failure == 0 || ending ? ended.take() : ended.poll(REPORT_SECONDS, TimeUnit.SECONDS);
+      Node node = failure == 0 || ending ? ended.take() : ended.poll(patience, TimeUnit.SECONDS);
       if (node == null) {
         break; // the others do not end by themselves
       }
       int code = codeOf(node);
       code = code == SSH_FAILED && node.started.get() ? ExitCode.RANK_LOST : code;
       failure = weight(code) > weight(failure) ? code : failure;
+      patience = node.started.get() ? patience : START_SECONDS; // the others wait for it
     }
     return failure;
   }
@@ -185,8 +195,20 @@ final class RanksOverSsh implements RankLaunch {
     }
   }
 
-  private static int codeOf(Node node) {
+  private static int codeOf(Node node) throws InterruptedException {
     int code = node.ssh.exitValue();
+    for (LineCopy output : node.started.get() ? List.<LineCopy>of() : node.outputs) {
+      output.join(OUTPUT_MILLIS); // it may say that they have started
+    }
+    if (code == 0 && !node.started.get()) {
+      say(
+          "ssh ended with 0, but has not started the ranks there: host="
+              + node.host
+              + "; see what the account may run, and try: ssh "
+              + Hosts.forSsh(node.host)
+              + " java -version");
+      return Program.CANNOT_RUN;
+    }
     if (code == SSH_FAILED) {
       say(
           ("no host, or no connection to it any more: host=%s, exit code of ssh=255;"
@@ -226,9 +248,11 @@ final class RanksOverSsh implements RankLaunch {
     }
     remote.addAll(List.of(Hosts.forSsh(host), "cd " + quoted(folder) + " && exec " + line));
     Process ssh = Sessions.of(remote).start();
-    Node node = new Node(host, first, count, joins, ssh, new AtomicBoolean());
+    AtomicBoolean started = new AtomicBoolean();
+    List<LineCopy> copies = LineCopy.of(ssh, text -> shown(host, started, text));
+    outputs.addAll(copies);
+    Node node = new Node(host, first, count, joins, ssh, started, copies);
     nodes.add(node);
-    outputs.addAll(LineCopy.of(ssh, text -> shown(node, text)));
     try {
       RemoteNode.write(variables, ssh.getOutputStream());
     } catch (IOException e) {
@@ -246,15 +270,15 @@ final class RanksOverSsh implements RankLaunch {
   }
 
   /** Returns lines of ranks with the rank, and others with the host. */
-  private String shown(Node node, String line) {
+  private String shown(String host, AtomicBoolean started, String line) {
     if (line.endsWith(RemoteNode.STARTED)) { // behind what a login script prints
-      node.started.set(true);
+      started.set(true);
       return null;
     }
     Matcher tag = PrefixedOutput.HYDRA.matcher(line);
     return tag.lookingAt()
         ? plan.prefix(Integer.parseInt(tag.group(1))) + line.substring(tag.end())
-        : node.host + ": " + line;
+        : host + ": " + line;
   }
 
   private List<Node> running() {
