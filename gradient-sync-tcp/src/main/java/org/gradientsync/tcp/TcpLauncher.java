@@ -108,7 +108,7 @@ public final class TcpLauncher implements Launcher {
     synchronized (rank) { // other ranks of this process join at the same time
       if (rank.transport == null || rank.isClosed()) {
         rank.transport = join(own, rank, settings);
-        WaitingFile.takePart();
+        WaitingFile.meet();
         synchronized (RANKS) {
           RANKS.put(Place.of(own), rank); // another thread may have removed it
         }

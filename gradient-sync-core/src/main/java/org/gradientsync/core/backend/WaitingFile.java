@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory;
 /**
  * The file by which a launcher that starts lost ranks again learns how a rank is. It is empty until
  * the rank takes part, and is gone then. If all ranks give up, because too few are left, it has a
- * text. Another file beside it has the processes that the rank goes on without, although they may
- * still run.
+ * text. Other files beside it say that the rank has met the others, before it takes part, and have
+ * the processes that it goes on without, although they may still run.
  */
 public final class WaitingFile {
   /** The variable with its name. */
@@ -24,7 +24,12 @@ public final class WaitingFile {
 
   private WaitingFile() {}
 
-  /** Says that this rank takes part. */
+  /** Says that this rank has met the others, and creates its sync. */
+  public static void meet() {
+    change(file -> Files.writeString(met(file), ""));
+  }
+
+  /** Says that this rank takes part: it has a sync, with which it can go on after a loss. */
   public static void takePart() {
     change(Files::deleteIfExists);
   }
@@ -43,6 +48,16 @@ public final class WaitingFile {
     for (long process : processes) {
       change(file -> Files.writeString(left(file), process + "\n", CREATE, APPEND));
     }
+  }
+
+  /**
+   * What there is once a rank has met the others.
+   *
+   * @param file the rank's
+   * @return another file
+   */
+  public static Path met(Path file) {
+    return file.resolveSibling(file.getFileName() + ".met");
   }
 
   /**

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
 import org.gradientsync.GradientSync;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.selection.Selection;
 import org.gradientsync.spi.CallInterceptor;
@@ -68,6 +69,9 @@ public final class SyncBuilder extends GradientSync.Builder implements CallInter
     } catch (RuntimeException | Error e) {
       Resources.closeAllAfter(e, sync);
       throw e;
+    }
+    if (world == null) {
+      WaitingFile.takePart();
     }
     return sync;
   }

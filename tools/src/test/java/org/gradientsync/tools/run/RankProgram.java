@@ -1,15 +1,20 @@
 package org.gradientsync.tools.run;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientBuckets;
 import org.gradientsync.GradientSync;
 import org.gradientsync.Parameter;
+import org.gradientsync.core.backend.WaitingFile;
 import org.gradientsync.tools.program.HostName;
 
 /** What the ranks of {@link RunIT} run. */
 public final class RankProgram {
   private static final int FAILED = 7;
+  private static final int KILLED = 137;
   private static final long SHORT = 300; // milliseconds, less than mpirun leaves
   private static final long LONG = 1000 * (RankLaunch.PATIENCE_SECONDS + 1);
 
@@ -21,11 +26,15 @@ public final class RankProgram {
    * @param args {@code fail}: rank 1 ends with code 7 at once, {@code wait}: all wait to be ended,
    *     {@code save}: these also take a while to end, {@code save-long}: rank 0 a long one, {@code
    *     stop}: all train until they are to stop, {@code mislead}: all say what launchers say, and
-   *     fail, {@code elastic}: see {@link ElasticRank}, where a rank that joins may fail
+   *     fail, {@code elastic}: see {@link ElasticRank}, where a rank that joins may fail, {@code
+   *     lost-in-create}: rank 1 is killed while it creates its first sync
    */
   public static void main(String[] args) throws Exception {
     if (System.getenv("GRADIENTSYNC_JOIN") != null && !args[0].equals("elastic-first-host")) {
       Runtime.getRuntime().halt(FAILED);
+    }
+    if (args[0].equals("lost-in-create") && System.getenv("RANK").equals("1")) {
+      loseOnceMet(Path.of(System.getenv("LOST_IN_CREATE")));
     }
     GradientSync sync = GradientSync.create();
     if (sync.launcher().equals("tcp")
@@ -51,6 +60,24 @@ public final class RankProgram {
     }
     Thread.sleep(args[0].equals("wait") || saves ? 60_000 : 0);
     sync.barrier();
+  }
+
+  private static void loseOnceMet(Path mark) throws IOException {
+    if (Files.exists(mark)) {
+      return;
+    }
+    Files.createFile(mark);
+    Path met = WaitingFile.met(Path.of(System.getenv(WaitingFile.VARIABLE)));
+    Thread thread =
+        new Thread(
+            () -> {
+              while (!Files.exists(met)) {
+                Thread.onSpinWait();
+              }
+              Runtime.getRuntime().halt(KILLED);
+            });
+    thread.setDaemon(true);
+    thread.start();
   }
 
   private static void trainUntilStopped(GradientSync sync) {

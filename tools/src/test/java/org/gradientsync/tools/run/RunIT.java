@@ -257,6 +257,19 @@ class RunIT {
     assertTrue(!errors().contains("attempt"), text);
   }
 
+  @Test
+  void aRankThatIsLostInCreateLetsAllBeginAgain() throws Exception {
+    List<String> below = List.of("env", "LOST_IN_CREATE=" + folder.resolve("lost"));
+    Process process = start(below, List.of("--min-np=1"), "lost-in-create");
+    String text = end(process);
+    assertEquals(0, process.exitValue(), text);
+    assertTrue(text.contains("[1] rank 1 of 2 averages 0.5\n"), text);
+    for (String lost : List.of("rank 0 was lost (exit code 75", "rank 1 was lost (exit code 137")) {
+      assertTrue(errors().contains(lost), text);
+    }
+    assertFalse(errors().contains("to join the others"), text);
+  }
+
   /** All end with the code of a lost rank, and nobody waits once more. */
   @Test
   void tooFewRanksOfSeveralHostsWaitOnce() throws Exception {

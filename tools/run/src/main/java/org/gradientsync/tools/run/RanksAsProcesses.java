@@ -16,6 +16,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -71,13 +72,23 @@ final class RanksAsProcesses implements RankLaunch {
   /**
    * A process that runs.
    *
+   * @param needsSync whether it has begun when it has its first sync, and not when it has met the
+   *     others: a loss in between ends all of them
    * @param joins a job that has begun
-   * @param waiting an empty file that the rank deletes when it begins to take part, and writes when
-   *     too few ranks have waited for others for as long as they may
+   * @param waiting an empty file that the rank deletes when it has a sync, and writes when too few
+   *     ranks have waited for others for as long as they may
    */
-  private record Started(int local, long nanos, boolean joins, Path waiting) {
+  private record Started(int local, long nanos, boolean needsSync, boolean joins, Path waiting) {
     boolean takesPart() {
+      return hasSync() || Files.exists(WaitingFile.met(waiting));
+    }
+
+    private boolean hasSync() {
       return !Files.exists(waiting) || hasGivenUp();
+    }
+
+    boolean hasBegun() {
+      return needsSync ? hasSync() : takesPart();
     }
 
     boolean hasGivenUp() {
@@ -105,6 +116,8 @@ final class RanksAsProcesses implements RankLaunch {
   private final List<LineCopy> outputs = new CopyOnWriteArrayList<>();
 
   // Of an elastic job.
+  private boolean hasBegun;
+  private final Map<Integer, Integer> lost = new TreeMap<>(); // to start again, with exit codes
   private final Set<Long> left = new HashSet<>(); // processes that the other ranks go on without
   private final Map<Process, Long> asked = new HashMap<>(); // those that are to end, since when
 
@@ -211,16 +224,16 @@ final class RanksAsProcesses implements RankLaunch {
    */
   private int awaitElastic(BlockingQueue<Process> ended) throws InterruptedException {
     int[] losses = new int[share.count()]; // each soon after a start
-    boolean hasBegun = share.joins();
+    hasBegun = share.joins();
     long lastDone = System.nanoTime();
     int result = share.joins() ? ExitCode.RANK_LOST : 0;
-    for (int running = share.count(); running > 0; running--) {
+    while (!started.isEmpty()) {
       Process process = nextEnded(ended);
       watchRunning();
       int code = process.exitValue();
       Started rank = started.remove(process);
       boolean othersTakePart = started.values().stream().anyMatch(Started::takesPart);
-      hasBegun |= rank.takesPart() || othersTakePart;
+      hasBegun |= rank.hasBegun() || started.values().stream().anyMatch(Started::hasBegun);
       boolean cameTooLate =
           code == ExitCode.RANK_LOST
               && rank.joins()
@@ -235,7 +248,8 @@ final class RanksAsProcesses implements RankLaunch {
         continue;
       }
       String name = "gradient-sync: rank " + (share.first() + rank.local());
-      if (!hasBegun && code != 0 && (!isLost || code == ExitCode.RANK_LOST)) {
+      boolean cameAlone = code == ExitCode.RANK_LOST && !rank.takesPart();
+      if (!hasBegun && code != 0 && (!isLost || cameAlone)) {
         System.err.println(
             name + " has ended before all ranks had begun (exit code " + code + "); the job ends");
         return code;
@@ -247,8 +261,7 @@ final class RanksAsProcesses implements RankLaunch {
       if (rank.hasGivenUp()) {
         continue; // as all others do, on all nodes
       }
-      boolean hasMetNobody = code == ExitCode.RANK_LOST && rank.joins() && !rank.takesPart();
-      if (hasBegun && !othersTakePart && hasMetNobody) {
+      if (hasBegun && !othersTakePart && rank.joins() && cameAlone) {
         continue; // the ranks of the other nodes have ended, too
       }
       if (ExitCode.tellsOfLostRank(code) && !isLost) {
@@ -257,22 +270,36 @@ final class RanksAsProcesses implements RankLaunch {
                 .formatted(name, ExitCode.meaning(code), losses[rank.local()]));
       }
       if (isLost) {
-        System.err.println(
-            name
-                + " was lost ("
-                + ExitCode.meaning(code)
-                + (hasBegun
-                    ? "); it is started again to join the others"
-                    : ") before all ranks had begun; it is started again"));
-        try {
-          start(rank.local(), hasBegun).onExit().thenAccept(ended::add);
-          running++;
-        } catch (IOException e) {
-          System.err.println(name + " cannot be started again: " + e.getMessage());
-        }
+        lost.put(rank.local(), code);
       }
+      startLost(ended);
     }
     return result;
+  }
+
+  /** Starts lost ranks again: to join the others, or once those have ended that have met them. */
+  private void startLost(BlockingQueue<Process> ended) {
+    hasBegun |= started.values().stream().anyMatch(Started::hasBegun);
+    if (ending || !hasBegun && started.values().stream().anyMatch(Started::takesPart)) {
+      return;
+    }
+    lost.forEach(
+        (local, code) -> {
+          String name = "gradient-sync: rank " + (share.first() + local);
+          System.err.println(
+              name
+                  + " was lost ("
+                  + ExitCode.meaning(code)
+                  + (hasBegun
+                      ? "); it is started again to join the others"
+                      : ") before all ranks had begun; it is started again"));
+          try {
+            start(local, hasBegun).onExit().thenAccept(ended::add);
+          } catch (IOException e) {
+            System.err.println(name + " cannot be started again: " + e.getMessage());
+          }
+        });
+    lost.clear();
   }
 
   /** Waits for the end of a rank. Ends those that the others go on without: they may hang. */
@@ -283,6 +310,7 @@ final class RanksAsProcesses implements RankLaunch {
       if (process != null) {
         return process;
       }
+      startLost(ended);
       for (Process one : left.isEmpty() ? List.<Process>of() : running()) {
         processes(one).filter(handle -> left.contains(handle.pid())).forEach(h -> endLeft(one, h));
       }
@@ -324,11 +352,13 @@ final class RanksAsProcesses implements RankLaunch {
     if (share.elastic()) {
       waiting = waitingFile();
       waiting.toFile().deleteOnExit();
+      WaitingFile.met(waiting).toFile().deleteOnExit();
       WaitingFile.left(waiting).toFile().deleteOnExit();
       environment.put(WaitingFile.VARIABLE, waiting.toString());
     }
+    boolean needsSync = !joins && share.size() == share.count(); // other nodes see other ends
     Process process = builder.start();
-    started.put(process, new Started(local, System.nanoTime(), joins, waiting));
+    started.put(process, new Started(local, System.nanoTime(), needsSync, joins, waiting));
     String begin = tag.apply(rank);
     outputs.addAll(LineCopy.of(process, line -> begin + line));
     watchRunning();

@@ -51,6 +51,31 @@ class RanksAsProcessesTest {
     assertTrue(has("first-0") && has("first-1"));
   }
 
+  /** Those that have met it have no sync with which they could go on. */
+  @Test
+  void aLossInCreateStartsAllRanksAgain() throws Exception {
+    String script =
+        "if mkdir first-$RANK; then touch $GRADIENTSYNC_WAITING.met; case $RANK in"
+            + " 0) touch met; wait_for lost; sleep 0.5; [ ! -e again-1 ] || exit 9; exit 75 ;;"
+            + " 1) wait_for met; touch lost; kill -9 $$ ;;"
+            + " esac; fi; [ -z \"$GRADIENTSYNC_JOIN\" ] || exit 9; touch again-$RANK;"
+            + " wait_for again-0; wait_for again-1; begin";
+    assertEquals(0, run(2, script));
+    assertTrue(has("again-0") && has("again-1"));
+  }
+
+  @Test
+  void aRankThatIsLostAtTheEndOfCreateJoinsTheOthers() throws Exception {
+    String script =
+        "touch $GRADIENTSYNC_WAITING.met; case $RANK$GRADIENTSYNC_JOIN in"
+            + " 0) touch met; wait_for lost; sleep 0.5; begin; wait_for again ;;"
+            + " 1) wait_for met; touch lost; kill -9 $$ ;;"
+            + " 1true) begin; touch again ;;"
+            + " esac";
+    assertEquals(0, run(2, script));
+    assertTrue(has("again"));
+  }
+
   /** On a host to which the ranks of a lost one have come. */
   @Test
   void ranksThatJoinAndMeetNobodySayThatRanksAreLost() throws Exception {
