@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.ServiceLoader;
 import java.util.Set;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.tools.GradientSyncCommand;
@@ -279,6 +280,9 @@ public final class RunCommand extends Program {
     }
     if (restarts < 0) {
       throw ToolException.badUse("--restarts takes 0 or more: --restarts %s", restarts);
+    }
+    if (isOwn() && ServiceLoader.load(Program.class).findFirst().isEmpty()) {
+      throw ToolException.badUse("the tools have not been built: run mvn package first");
     }
     if (module != (modulePath != null) || module && jar) {
       throw ToolException.badUse(

@@ -435,6 +435,16 @@ class RunCommandTest {
     assertTrue(said.contains("run: ") && said.contains(text), said);
   }
 
+  /** As after a build of this module alone. */
+  @Test
+  void toolsThatAreNotThereAreNamed() throws IOException {
+    launcher("bin/mpirun", FakeLaunchers.OPEN_MPI_4);
+    for (String tool : List.of("doctor", "perf")) {
+      String text = run(2, tool, "--local=2");
+      assertTrue(text.endsWith(": the tools have not been built: run mvn package first\n"), text);
+    }
+  }
+
   @Test
   void optionsThatExcludeOneAnother() {
     says(2, "--threads starts one JVM on this machine", "--threads", "--hosts=a:2");
