@@ -293,6 +293,24 @@ class DoctorTest {
     assertEquals(List.of(), Rules.of(2, true, List.of(first, other)));
   }
 
+  @Test
+  void onlyTextsOfThePageAreLookedForThere() throws IOException {
+    String page = Files.readString(Path.of("../docs/troubleshooting.md"));
+    for (String text : Rules.EXPLAINED) {
+      assertTrue(page.contains(text), text);
+      assertTrue(remedy("none: rank 1 " + text).contains("docs/troubleshooting.md"), text);
+    }
+    String secret =
+        "none: no secret, and the job's port can be reached: master=a; set GRADIENTSYNC_";
+    assertEquals("see what the reason says", remedy(secret));
+  }
+
+  private static String remedy(String chosen) {
+    Report bad = sound(0);
+    bad.facts().add(JobMember.REDUCER, JobMember.CHOSEN, chosen);
+    return only(Rules.of(1, false, List.of(bad)), "a sync could not be created").remedy();
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

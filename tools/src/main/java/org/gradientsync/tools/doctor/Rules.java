@@ -17,6 +17,15 @@ final class Rules {
   private static final long LEAST_SHARED_MIB = 1024;
   private static final long LEAST_FREE_MIB = 64;
 
+  /** What docs/troubleshooting.md has of the errors of a start; others name their remedy. */
+  static final List<String> EXPLAINED =
+      List.of(
+          "finds itself alone",
+          "has given up the start of the job",
+          "timed out",
+          "has died",
+          "cannot be reached");
+
   private static final Pattern VERSION = Pattern.compile("\\d+\\.\\d+\\.\\d+");
 
   private final int size;
@@ -312,7 +321,9 @@ final class Rules {
           chosen.contains("did not end within")
               ? "the ranks do not come together: see whether one is missing or has another problem,"
                   + " and 'create does not return' in docs/troubleshooting.md"
-              : "look for this text in docs/troubleshooting.md");
+              : EXPLAINED.stream().anyMatch(chosen::contains)
+                  ? "look for this text in docs/troubleshooting.md"
+                  : "see what the reason says");
     } else if (chosen.matches("(not tried|none): .*") || chosen.isEmpty()) {
       return; // another finding gives the reason
     }
