@@ -43,6 +43,7 @@ import picocli.CommandLine.Spec;
             + " process.")
 public final class DjlTraining implements Callable<Integer> {
   private static final double ENOUGH = 0.9;
+  private static final int TRAINED = 5; // images for one that is tested
 
   @Option(
       names = {"-h", "--help"},
@@ -86,15 +87,37 @@ public final class DjlTraining implements Callable<Integer> {
    * @param args the command line
    */
   public static void main(String[] args) {
-    System.exit(new CommandLine(new DjlTraining()).execute(args));
+    System.exit(
+        new CommandLine(new DjlTraining())
+            .setParameterExceptionHandler(DjlTraining::explain)
+            .execute(args));
+  }
+
+  /** In one sentence, as the other examples do. */
+  private static int explain(ParameterException e, String[] args) {
+    CommandLine line = e.getCommandLine();
+    line.getErr().println(line.getCommandName() + ": " + e.getMessage());
+    return CommandLine.ExitCode.USAGE;
+  }
+
+  private void requireAtLeast(int least, String option, int value) {
+    if (value < least) {
+      throw new ParameterException(
+          spec.commandLine(),
+          option + " must be " + least + " or more: " + option + " " + value + ".");
+    }
   }
 
   @Override
   public Integer call() throws Exception {
+    requireAtLeast(1, "--epochs", epochs);
+    requireAtLeast(TRAINED, "--rows", rows);
+    requireAtLeast(1, "--batch", batch);
     try (GradientSync sync = GradientSync.builder().elastic(elastic).create()) {
       if (batch < sync.size()) {
         throw new ParameterException(
-            spec.commandLine(), "--batch must be at least the number of ranks: --batch " + batch);
+            spec.commandLine(),
+            "--batch must be at least the number of ranks: --batch " + batch + ".");
       }
       Device device = DataParallel.device(sync);
       try (Model model = Model.newInstance("digits", device)) {
@@ -107,7 +130,7 @@ public final class DjlTraining implements Callable<Integer> {
           NDManager manager = trainer.getManager();
           int ownBatch = batch / sync.size();
           RandomAccessDataset training = Digits.rows(manager, rows, ownBatch, 1);
-          RandomAccessDataset test = Digits.rows(manager, rows / 5, ownBatch, 2);
+          RandomAccessDataset test = Digits.rows(manager, rows / TRAINED, ownBatch, 2);
           EasyTrain.fit(
               trainer, epochs, DataParallel.part(sync, training), DataParallel.part(sync, test));
           return ranks.sync().rank() > 0 || report(ranks.sync(), trainer) ? 0 : 1;

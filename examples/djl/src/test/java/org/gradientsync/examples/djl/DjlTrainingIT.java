@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The program through its launch script, alone, under mpirun, and over TCP. */
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
@@ -64,10 +66,19 @@ class DjlTrainingIT {
     assertTrue(run.out().contains("[FAIL] "), run::toString);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"--batch=0", "--epochs=0", "--rows=4", "--rows=-5"})
+  void whatCannotBeIsRefused(String option) throws Exception {
+    Run run = Script.alone(PROGRAM).run(folder, option).exits(2);
+    String name = option.substring(0, option.indexOf('='));
+    run.complainsInOneLine("djl-training: " + name + " must be ");
+  }
+
   @Test
-  void batchesSmallerThanTheRanksAreRefused() throws Exception {
-    Run run = Script.alone(PROGRAM).run(folder, "--batch=0").exits(2);
-    assertTrue(run.err().contains("--batch must be"), run::toString);
+  void aRankMayHaveNoRows() throws Exception {
+    Run run =
+        Script.underMpirun(2, PROGRAM.toString()).run(folder, "--rows=5", "--epochs=1").exits(1);
+    assertTrue(run.out().contains("[FAIL] ") && !run.out().contains("NaN"), run::toString);
   }
 
   @Test
