@@ -46,7 +46,8 @@ class RanksAsProcessesTest {
   @Test
   void aRankThatIsLostBeforeTheJobBeginsIsStartedAsThatRank() throws Exception {
     String script =
-        "if mkdir first-$RANK; then kill -9 $$; fi; [ -z \"$GRADIENTSYNC_JOIN\" ] || exit 9; begin";
+        "if mkdir first-$RANK; then kill -9 $$; fi; [ -z \"$GRADIENTSYNC_JOIN\" ] || exit 9;"
+            + " touch again-$RANK; wait_for again-0; wait_for again-1; begin";
     assertEquals(0, run(2, script));
     assertTrue(has("first-0") && has("first-1"));
   }
@@ -132,8 +133,8 @@ class RanksAsProcessesTest {
   void nobodyWaitsToJoinNobody() throws Exception {
     String script =
         "case $RANK$GRADIENTSYNC_JOIN in"
-            + " 0) begin; wait_for again; exit 75 ;;"
-            + " 1) begin; kill -9 $$ ;;"
+            + " 0) begin; touch begun; wait_for again; exit 75 ;;"
+            + " 1) begin; wait_for begun; kill -9 $$ ;;"
             + " 1true) touch again; wait_for nothing; touch waited ;;"
             + " esac";
     assertEquals(75, run(2, script));
