@@ -37,6 +37,14 @@ public interface JobProcess {
   String finishName();
 
   /**
+   * {@return whether the launcher ends the job with a code other than 0 if this process exits with
+   * 0 before {@link #finish}, or leaves that to the other ranks}
+   */
+  default boolean failsUnfinished() {
+    return true;
+  }
+
+  /**
    * Ends all processes of the job at once.
    *
    * @param code the exit code

@@ -79,6 +79,14 @@ class MpichIT {
         .expect("version=Open MPI v");
   }
 
+  /** Hydra takes an exit with 0 for success, even without MPI_Finalize. */
+  @Test
+  void aRankThatExitsWhileOthersNeedItFailsTheJob() throws Exception {
+    Mpirun.Result job = run(Mpirun.withoutMpiJar(), "exit");
+    assertEquals(1, job.exitCode(), job.output());
+    job.expect("rank 1 ends the job: its program called System.exit while other ranks needed it");
+  }
+
   private static Mpirun.Result run(List<String> options, String program) throws Exception {
     List<String> command = new ArrayList<>(List.of(LAUNCHER, "-np", "3"));
     command.addAll(Mpirun.java(options, Programs.class, program));

@@ -172,7 +172,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       boolean complete = world.parts().liveness().isComplete();
       String cause = complete ? world.parts().liveness().endedBy() : awaitCause(world);
       if (!cause.isEmpty()) {
-        follow(world, departure, cause);
+        follow(job, world, departure, cause);
         return;
       }
       List<Integer> staying = world.parts().liveness().staying();
@@ -215,14 +215,19 @@ final class JobEnd implements UncaughtExceptionHandler {
    * Leaves the end of the job to the rank that has failed, and outlives it: the launcher sees the
    * code of the first process that ends. mpirun ends this one meanwhile. If that rank needed this
    * one, whose program called System.exit, this process ends with the program's code, and mpirun
-   * ends the others.
+   * ends the others. That code is not known here, so this process aborts the job where the launcher
+   * would take 0 for success.
    */
-  private static void follow(ProcessGroup world, Departure departure, String cause) {
+  private static void follow(
+      JobProcess job, ProcessGroup world, Departure departure, String cause) {
     if (departure == Departure.EXIT && cause.contains(Departure.EXIT.text())) {
       pause(HEAD_START.dividedBy(2)); // the others print their exceptions
       print(
           "rank %s ends the job: %s while other ranks needed it"
               .formatted(world.rank(), Departure.EXIT.text()));
+      if (!job.failsUnfinished()) {
+        abort(job, FAILED);
+      }
     } else {
       WaitClock time = new WaitClock();
       while (!world.parts().liveness().hasEnderDied() && time.look() < LIMIT.toNanos()) {

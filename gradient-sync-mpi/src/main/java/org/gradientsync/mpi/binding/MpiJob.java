@@ -333,6 +333,12 @@ public final class MpiJob implements JobProcess {
         .collect(Collectors.joining(", "));
   }
 
+  /** Hydra, the launcher of MPICH and of MPIs made from it, kills the others and ends with 0. */
+  @Override
+  public boolean failsUnfinished() {
+    return version().startsWith("Open MPI");
+  }
+
   @Override
   public void abort(int code) {
     if (lastWords.isAlone()) {
