@@ -26,12 +26,13 @@ public final class CommunicationThread implements AutoCloseable {
   private final ArrayDeque<Lane> lanes = new ArrayDeque<>(); // the lane of each waiting element
   private final int rank;
   private final BiConsumer<String, Throwable> giveUp;
-  private final Thread thread;
+  private final WorkerThread thread;
   private long submitted; // the ticket of the last work that was submitted
   private long completed; // the ticket of the last work that is complete
   private Throwable endOfAll; // the failure that ended all lanes, or null
   private long endTicket; // the ticket of the work that failed
   private volatile Thread caller; // the last one that submitted work
+  private boolean cancelled; // what was not complete, by close
   private boolean closed;
 
   /**
@@ -155,6 +156,9 @@ public final class CommunicationThread implements AutoCloseable {
   }
 
   private IllegalStateException broken() {
+    if (cancelled) {
+      return new IllegalStateException(endOfAll.getMessage(), endOfAll);
+    }
     return new IllegalStateException(
         "sync is broken by an earlier failure in the background, rank="
             + rank
@@ -237,7 +241,7 @@ public final class CommunicationThread implements AutoCloseable {
       synchronized (this) {
         completed++;
         if (thrown != null) {
-          lane.failure = thrown;
+          lane.failure = cancelled && thrown instanceof RankLostException ? broken() : thrown;
           lane.failedTicket = completed;
         }
         if (endsAll) {
@@ -292,7 +296,14 @@ public final class CommunicationThread implements AutoCloseable {
     synchronized (this) {
       last = submitted;
       if (completed < last) {
-        cancelAll();
+        cancelled |= endOfAll == null;
+        endAll(
+            new IllegalStateException(
+                "averages were given up, because their sync was closed: rank="
+                    + rank
+                    + "; await() them before"),
+            completed + 1);
+        thread.interrupt("its sync was closed");
       }
     }
     awaitTicket(last);

@@ -8,6 +8,7 @@ import java.util.function.LongConsumer;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.core.diagnosis.LongWait;
 import org.gradientsync.core.diagnosis.Probe;
+import org.gradientsync.core.diagnosis.WorkerThread;
 import org.gradientsync.core.ranks.DepartureNotices;
 import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.core.rendezvous.GroupParts;
@@ -101,7 +102,8 @@ final class Watchers {
 
   private void lookForInterrupt(long waited) {
     if (Thread.currentThread().isInterrupted() && !isOver()) {
-      throw state.broken("interrupted while waiting for " + group.ranks().name(wait.peer()), null);
+      String awaited = group.ranks().name(wait.peer());
+      throw state.broken(WorkerThread.interruption() + " while waiting for " + awaited, null);
     }
   }
 

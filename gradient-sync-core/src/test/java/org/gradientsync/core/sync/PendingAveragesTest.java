@@ -18,6 +18,7 @@ import org.gradientsync.GradientBuckets;
 import org.gradientsync.NotFiniteException;
 import org.gradientsync.Parameter;
 import org.gradientsync.PendingAverage;
+import org.gradientsync.RankLostException;
 import org.gradientsync.core.buckets.CommunicationThread;
 import org.gradientsync.local.LocalRanks;
 import org.junit.jupiter.api.Test;
@@ -79,6 +80,38 @@ class PendingAveragesTest {
             String text = thrown.get().getMessage();
             assertTrue(text.contains("a hook waits for a later average"), text);
           }
+        });
+  }
+
+  @Test
+  void closingTheSyncIsTheReasonWhyOneIsGivenUp() {
+    CountDownLatch closed = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        sync -> {
+          DeviceBuffer first = sync.allocate(DataType.FLOAT32, 4);
+          DeviceBuffer second = sync.allocate(DataType.FLOAT32, 4);
+          if (sync.rank() == 0) {
+            PendingAverage running = sync.averageAsync(first);
+            PendingAverage waiting = sync.averageAsync(second);
+            Thread.sleep(100); // usually it waits for rank 1 then
+            sync.close();
+            for (PendingAverage average : List.of(running, waiting)) {
+              String text = assertThrows(IllegalStateException.class, average::await).getMessage();
+              assertEquals(
+                  "averages were given up, because their sync was closed: rank=0; await() them"
+                      + " before",
+                  text);
+            }
+            closed.countDown();
+          } else {
+            closed.await();
+            String text =
+                assertThrows(RankLostException.class, () -> sync.average(first)).getMessage();
+            assertTrue(text.contains("closed") && !text.contains("interrupted"), text);
+          }
+          first.close();
+          second.close();
         });
   }
 
