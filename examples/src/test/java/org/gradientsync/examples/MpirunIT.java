@@ -63,7 +63,7 @@ class MpirunIT {
         .run(folder)
         .exits(0)
         .printsLike("rank 1 of 2: average 0.5, launcher mpi, reducer [-a-z]+")
-        .complains("several launchers have set their variables: [mpi, tcp]; taking mpi");
+        .complains("variables or settings name several launchers: [mpi, tcp]; taking mpi");
   }
 
   /** mpirun has started torchrun, once on each node. */
@@ -74,7 +74,7 @@ class MpirunIT {
         .run(folder)
         .exits(0)
         .printsLike("rank 1 of 2: average 0.5, launcher tcp, reducer [-a-z]+")
-        .complains("several launchers have set their variables: [tcp, mpi]; taking tcp");
+        .complains("variables or settings name several launchers: [tcp, mpi]; taking tcp");
   }
 
   @ParameterizedTest

@@ -58,8 +58,8 @@ record Coordinates(
       List.of("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT");
   private static final List<String> OF_BUILDER = List.of(RANK, SIZE, MASTER);
   private static final String ADVICE =
-      "; a job over TCP needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or the settings "
-          + "tcp.rank, tcp.size and tcp.master";
+      "; a job over TCP needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or all of the "
+          + "settings tcp.rank, tcp.size and tcp.master, which no variables complete";
 
   /** Whether the settings name a rank. */
   static boolean areIn(Settings settings) {

@@ -74,6 +74,18 @@ class CoordinatesTest {
         Coordinates.of(settings, variables()));
   }
 
+  @Test
+  void settingsThatVariablesWouldHaveToCompleteAreRefused() {
+    Settings settings = new Settings(Map.of("tcp.rank", "0"));
+    UnavailableException e =
+        assertThrows(UnavailableException.class, () -> Coordinates.of(settings, variables()));
+    assertEquals(
+        "not set: tcp.size, given={tcp.rank=0, tcp.size=, tcp.master=}; a job over TCP needs RANK,"
+            + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or all of the settings tcp.rank, tcp.size"
+            + " and tcp.master, which no variables complete",
+        e.getMessage());
+  }
+
   /** Locales would make different bytes of them. */
   @Test
   void secretsOfOtherCharactersThanAsciiAreRefused() {

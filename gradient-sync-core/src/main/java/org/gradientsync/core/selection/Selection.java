@@ -295,7 +295,7 @@ public final class Selection {
       Launcher launcher = able.get(0);
       if (able.size() > 1 && WARNED.compareAndSet(false, true)) {
         log.warn(
-            "several launchers have set their variables: {}; taking {}",
+            "variables or settings name several launchers: {}; taking {}",
             able.stream().map(Launcher::name).toList(),
             launcher.name());
       }
