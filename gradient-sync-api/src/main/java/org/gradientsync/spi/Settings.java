@@ -260,8 +260,9 @@ public final class Settings {
           e);
     }
     if (duration.isZero() || duration.isNegative()) {
-      throw new IllegalArgumentException(
-          what + " must be more than zero: gradientsync." + name + "=" + text);
+      String least =
+          what.equals("shutdown.grace") ? " must not be negative" : " must be more than zero";
+      throw new IllegalArgumentException(what + least + ": gradientsync." + name + "=" + text);
     }
     return duration;
   }

@@ -24,6 +24,15 @@ class SettingsTest {
   }
 
   @Test
+  void aNegativeGraceIsRefusedAsSuch() {
+    Settings settings = new Settings(Map.of("shutdown.grace", "-1"));
+    IllegalArgumentException e =
+        assertThrows(IllegalArgumentException.class, settings::shutdownGrace);
+    assertEquals(
+        "shutdown.grace must not be negative: gradientsync.shutdown.grace=-1", e.getMessage());
+  }
+
+  @Test
   void silenceIsASecondOrMore() {
     assertEquals(Duration.ofSeconds(30), new Settings(Map.of()).elasticSilence());
     Settings one = new Settings(Map.of("elastic.silence", "1"));
