@@ -129,10 +129,16 @@ record Coordinates(
       throw notAnAddress(names.get(2), master, rank);
     }
     String secret = secret(settings, environment, rank);
-    boolean local = !built && environment.containsKey("LOCAL_RANK");
-    int localRank = local ? number(environment, "LOCAL_RANK", 0, rank) : -1;
-    boolean localSizes = !built && environment.containsKey("LOCAL_WORLD_SIZE");
-    int localSize = localSizes ? number(environment, "LOCAL_WORLD_SIZE", 1, size) : -1;
+    Map<String, String> local = built ? Map.of() : environment;
+    String advice = ", rank=" + rank + ", size=" + size + "; correct or unset it";
+    int localRank =
+        local.containsKey("LOCAL_RANK")
+            ? number(local, "LOCAL_RANK", 0, rank, " to RANK", advice)
+            : -1;
+    int localSize =
+        local.containsKey("LOCAL_WORLD_SIZE")
+            ? number(local, "LOCAL_WORLD_SIZE", 1, size, " to WORLD_SIZE", advice)
+            : -1;
     boolean ofProcess =
         !built || settings.get(RANK).get().equals(System.getProperty("gradientsync." + RANK));
     return new Coordinates(
@@ -182,6 +188,11 @@ record Coordinates(
   }
 
   private static int number(Map<String, String> from, String name, int least, int most) {
+    return number(from, name, least, most, most == Integer.MAX_VALUE ? "" : " to " + most, ADVICE);
+  }
+
+  private static int number(
+      Map<String, String> from, String name, int least, int most, String limit, String advice) {
     String text = from.get(name).strip();
     if (text.matches("\\d{1,9}")) {
       int number = Integer.parseInt(text);
@@ -190,13 +201,7 @@ record Coordinates(
       }
     }
     throw new UnavailableException(
-        "not a number"
-            + (most == Integer.MAX_VALUE ? " from " + least : " from " + least + " to " + most)
-            + ": "
-            + name
-            + "="
-            + text
-            + ADVICE);
+        "not a number from " + least + limit + ": " + name + "=" + text + advice);
   }
 
   /** The place in another job of the same processes. */

@@ -134,15 +134,25 @@ class CoordinatesTest {
     "WORLD_SIZE=0, not a number from 1 to 65536: WORLD_SIZE=0",
     "WORLD_SIZE=65537, not a number from 1 to 65536: WORLD_SIZE=65537",
     "MASTER_PORT=0, not a number from 1 to 65535: MASTER_PORT=0",
-    "MASTER_PORT=http, not a number from 1 to 65535: MASTER_PORT=http",
-    "LOCAL_RANK=x, not a number from 0 to 1: LOCAL_RANK=x",
-    "LOCAL_RANK=2, not a number from 0 to 1: LOCAL_RANK=2",
-    "LOCAL_WORLD_SIZE=5, not a number from 1 to 4: LOCAL_WORLD_SIZE=5",
-    "LOCAL_WORLD_SIZE=0, not a number from 1 to 4: LOCAL_WORLD_SIZE=0",
-    "LOCAL_WORLD_SIZE=, not a number from 1 to 4: LOCAL_WORLD_SIZE="
+    "MASTER_PORT=http, not a number from 1 to 65535: MASTER_PORT=http"
   })
   void aWrongVariableIsNamed(String change, String text) {
     assertRefused(text, change);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "LOCAL_RANK=x, not a number from 0 to RANK: LOCAL_RANK=x",
+    "LOCAL_RANK=2, not a number from 0 to RANK: LOCAL_RANK=2",
+    "LOCAL_WORLD_SIZE=5, not a number from 1 to WORLD_SIZE: LOCAL_WORLD_SIZE=5",
+    "LOCAL_WORLD_SIZE=0, not a number from 1 to WORLD_SIZE: LOCAL_WORLD_SIZE=0",
+    "LOCAL_WORLD_SIZE=, not a number from 1 to WORLD_SIZE: LOCAL_WORLD_SIZE="
+  })
+  void aWrongLocalVariableIsNamed(String change, String text) {
+    UnavailableException thrown =
+        assertThrows(UnavailableException.class, () -> Coordinates.of(NONE, variables(change)));
+    String advice = ", rank=1, size=4; correct or unset it";
+    assertEquals(text + advice, thrown.getMessage());
   }
 
   /** Instead of looking up a name until the time-out. */
