@@ -83,6 +83,7 @@ public final class HostDevice implements BackendDevice {
 
   private HostMemory memory(DataType type, long count, int segments) {
     long bytes = count * type.sizeInBytes();
+    IOException full = null;
     if (files != null && bytes > 0) {
       try {
         return files.allocate(bytes, segmentBytes);
@@ -92,17 +93,19 @@ public final class HostDevice implements BackendDevice {
                 .formatted(type, count, bytes, e.getMessage()),
             e);
       } catch (IOException e) {
-        if (!warned) {
-          warned = true;
-          log.warn(
-              "a buffer cannot be in /dev/shm, so reductions go through messages, which is slower:"
-                  + " bytes={}, cause={}",
-              bytes,
-              e.toString());
-        }
+        full = e;
       }
     }
-    return HostMemory.ofPrivate(ordinary(type, count, segments));
+    HostMemory memory = HostMemory.ofPrivate(ordinary(type, count, segments));
+    if (full != null && !warned) {
+      warned = true;
+      log.warn(
+          "a buffer cannot be in /dev/shm, so reductions go through messages, which is slower:"
+              + " bytes={}, cause={}",
+          bytes,
+          full.toString());
+    }
+    return memory;
   }
 
   private ByteBuffer[] ordinary(DataType type, long count, int segments) {

@@ -17,6 +17,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.GradientSyncException;
+import org.gradientsync.Logged;
 import org.gradientsync.core.backend.Processes;
 import org.gradientsync.core.backend.TemporaryFilesTest;
 import org.junit.jupiter.api.AfterEach;
@@ -100,7 +101,9 @@ class SharedFilesTest {
       assertEquals(List.of(), left.filter(file -> file.toString().contains(own)).toList());
     }
     files.close();
-    try (HostDevice device = new HostDevice()) {
+    try (HostDevice device = new HostDevice();
+        Logged logged = new Logged()) {
+      device.share();
       GradientSyncException refused =
           assertThrows(
               GradientSyncException.class, () -> device.allocate(DataType.FLOAT32, 1L << 40));
@@ -110,6 +113,7 @@ class SharedFilesTest {
               .getMessage()
               .contains("; the machine has too little memory left: bytes=" + (1L << 42)),
           refused::toString);
+      assertEquals("", logged.text()); // of a buffer that there is not
     }
   }
 
