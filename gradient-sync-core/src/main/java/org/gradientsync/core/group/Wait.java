@@ -50,7 +50,7 @@ final class Wait {
       Link link = arrivals.lastWith(peer);
       calls.show(link.own());
       WaitPhase phase = link.sends() ? WaitPhase.SEND_DATA : WaitPhase.RECEIVE_DATA;
-      await(message, peer, phase, link.stages().get());
+      await(message, peer, phase, link.stages().getPlain());
     } else {
       await(message, peer, WaitPhase.DATA, 0);
     }

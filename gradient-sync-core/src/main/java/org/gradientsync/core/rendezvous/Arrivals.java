@@ -66,7 +66,7 @@ public final class Arrivals implements AutoCloseable {
     Link[] all = sends ? sending : receiving;
     all[peer] = all[peer] == null ? Link.of(transport, peer, sends) : all[peer];
     all[peer].own().put(0, call, 0, CallRecord.BYTES);
-    all[peer].stages().incrementAndGet();
+    all[peer].advance();
     destinations.set(peer, sends || destinations.get(peer));
     return all[peer];
   }
@@ -120,7 +120,7 @@ public final class Arrivals implements AutoCloseable {
   }
 
   private static boolean hasReached(Link link, long stage) {
-    return (link == null ? 0 : link.stages().get()) >= stage;
+    return (link == null ? 0 : link.stages().getPlain()) >= stage;
   }
 
   /** Whether a rank is known to have reached the current collective. */

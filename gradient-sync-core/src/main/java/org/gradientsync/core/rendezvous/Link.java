@@ -32,6 +32,11 @@ public record Link(
     return new Link(peer, sends, own, other, send, receive, new AtomicLong());
   }
 
+  /** Reaches the next stage. One thread at a time does, so that plain access is enough. */
+  void advance() {
+    stages.setPlain(stages.getPlain() + 1);
+  }
+
   public boolean matches() {
     return CallRecord.samePair(own, other) && CallRecord.sameName(own, other, CallRecord.INPUT);
   }

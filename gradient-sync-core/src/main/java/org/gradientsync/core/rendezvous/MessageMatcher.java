@@ -76,7 +76,7 @@ public final class MessageMatcher {
       }
       exchangeCalls(false);
       for (int i = 0; i < links.size(); i++) {
-        links.get(i).stages().incrementAndGet();
+        links.get(i).advance();
       }
       if (round.get(0) instanceof HostCall) {
         exchangeCalls(true); // so that none returns before the ranks have met those of all messages
@@ -113,7 +113,7 @@ public final class MessageMatcher {
       }
       calls.show(link.own());
       WaitPhase phase = link.sends() ? WaitPhase.SEND : WaitPhase.RECEIVE;
-      long number = link.stages().get();
+      long number = link.stages().getPlain();
       group.await(link.receive(), link.peer(), phase, number);
       group.await(link.send(), link.peer(), phase, number);
     }
