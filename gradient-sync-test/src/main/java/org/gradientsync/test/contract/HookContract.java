@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -412,9 +413,13 @@ public abstract class HookContract {
           AtomicReference<GradientBuckets> used = new AtomicReference<>();
           AtomicReference<Throwable> refused = new AtomicReference<>();
           CountDownLatch begun = new CountDownLatch(1);
+          Thread training = Thread.currentThread();
           BucketHook hook =
               bucket -> {
                 begun.countDown();
+                if (Thread.currentThread() == training) {
+                  return; // with a reducer that only enqueues; then nobody can close them meanwhile
+                }
                 try {
                   new CountDownLatch(1).await();
                 } catch (InterruptedException e) {
@@ -428,7 +433,11 @@ public abstract class HookContract {
           buckets.ready(MODEL.size() - 2); // a bucket is full
           begun.await();
           buckets.close();
-          assertTrue(refused.get().getMessage().startsWith(REFUSED), refused::toString);
+          if (sync.reducer().equals("peer")) {
+            assertNull(refused.get());
+          } else {
+            assertTrue(refused.get().getMessage().startsWith(REFUSED), refused::toString);
+          }
           sync.barrier();
         });
   }
