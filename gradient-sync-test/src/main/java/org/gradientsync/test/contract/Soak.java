@@ -62,11 +62,17 @@ final class Soak implements AutoCloseable {
   void warmUp() {
     for (DataType type : TYPES) {
       try (DeviceBuffer block = base.allocate(type, LARGE);
-          DeviceBuffer all = base.allocate(type, (long) LARGE * ranks)) {
+          DeviceBuffer all = base.allocate(type, (long) LARGE * ranks);
+          DeviceBuffer exchanged = base.allocate(type, (long) LARGE * ranks)) {
         base.allReduce(block, ReduceOp.SUM);
         base.allGather(block, all);
+        base.reduceScatter(all, block, ReduceOp.SUM);
+        base.allToAll(all, exchanged);
       }
     }
+    collectives.unequalBlocks(base);
+    collectives.unequalMessages(base);
+    collectives.background(base);
     buckets.warmUp(base);
     run(Duration.ZERO, WARM_UP_SYNCS);
   }
