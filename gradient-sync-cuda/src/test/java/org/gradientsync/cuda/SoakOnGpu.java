@@ -2,6 +2,7 @@ package org.gradientsync.cuda;
 
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.SoakContract;
 import org.junit.jupiter.api.Nested;
@@ -46,7 +47,9 @@ class SoakOnGpu {
 
   /** Returns the memory in use on the rank's GPU, by all processes. */
   private static long used(GradientSync sync) {
-    long[] freeAndTotal = DriverAccess.gpu((CudaDevice) sync.device()).api().memoryInfo();
+    Gpu gpu = DriverAccess.gpu((CudaDevice) sync.device());
+    gpu.memory().freeDeferred(); // of closed syncs, which otherwise waits for the next allocation
+    long[] freeAndTotal = gpu.api().memoryInfo();
     return freeAndTotal[1] - freeAndTotal[0];
   }
 }
