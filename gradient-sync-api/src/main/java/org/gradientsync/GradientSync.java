@@ -563,8 +563,8 @@ public abstract class GradientSync implements AutoCloseable {
    * same data and the rank, if a recording enables it.
    *
    * @param listener called in the order of the reductions, by a thread that makes the same or a
-   *     later call of this sync or its buckets, waits for it, or closes the sync. If the listener
-   *     makes collective calls of the sync, or closes it or its buckets, these throw an {@link
+   *     later call of this sync or its buckets, or closes the sync. If the listener makes
+   *     collective calls of the sync, or closes it or its buckets, these throw an {@link
    *     IllegalStateException}. The first exception that a listener throws is logged; exceptions of
    *     listeners have no other effect. Reductions that fail, and those in graphs, are not reported
    * @return the event at which {@link Synchronization#startedAt} is 0 for this listener, for

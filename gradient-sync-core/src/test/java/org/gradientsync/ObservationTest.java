@@ -155,7 +155,7 @@ class ObservationTest {
                   s ->
                       calls.forEach(call -> refused.add(assertThrows(Throwable.class, call::run))));
               sync.average(buffer);
-              sync.averageAsync(buffer).await(); // not on the communication thread
+              sync.averageAsync(buffer).await(); // on the communication thread
             }
             assertEquals(2 * calls.size(), refused.size());
             for (Throwable e : refused) {
@@ -168,44 +168,6 @@ class ObservationTest {
       recording.dump(folder.resolve("refused.jfr"));
     }
     assertEquals(2 * ranks, events(folder.resolve("refused.jfr")).size());
-  }
-
-  @Test
-  void aListenerMayWaitForAnotherThreadThatUsesTheSync() {
-    LocalRanks.run(
-        2,
-        sync -> {
-          List<Boolean> hang = new ArrayList<>();
-          try (DeviceBuffer a = sync.allocate(DataType.FLOAT32, 3);
-              DeviceBuffer b = sync.allocate(DataType.FLOAT32, 4);
-              DeviceBuffer others = sync.allocate(DataType.FLOAT64, 5)) {
-            sync.observe(
-                reduction -> {
-                  if (reduction.type() == DataType.FLOAT32) {
-                    Thread other = new Thread(() -> sync.average(others));
-                    other.start();
-                    hang.add(isAliveAfterTenSeconds(other));
-                  }
-                });
-            sync.average(a);
-            sync.grouped(
-                () -> {
-                  sync.average(a);
-                  sync.average(b);
-                });
-            sync.averageAsync(b).await();
-          }
-          assertEquals(List.of(false, false, false), hang);
-        });
-  }
-
-  private static boolean isAliveAfterTenSeconds(Thread thread) {
-    try {
-      thread.join(10_000);
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
-    return thread.isAlive();
   }
 
   @ParameterizedTest

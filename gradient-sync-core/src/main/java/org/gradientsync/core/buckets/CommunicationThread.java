@@ -84,16 +84,16 @@ public final class CommunicationThread implements AutoCloseable {
      * Waits for work that was submitted.
      *
      * @throws RuntimeException the exception of that work, or of earlier work of this lane
-     * @throws IllegalStateException on the communication thread itself, in a hook, if that work
-     *     comes later
+     * @throws IllegalStateException on the communication thread itself, in a hook or a listener, if
+     *     that work comes later
      */
     public void await(long ticket) {
       synchronized (CommunicationThread.this) {
         if (isCurrent() && completed < ticket) {
           throw new IllegalStateException(
-              "a hook waits for a later average: rank="
+              "a hook or a listener waits for a later average: rank="
                   + rank
-                  + "; wait for it after the hook has returned");
+                  + "; wait for it after the hook or listener has returned");
         }
         awaitTicket(ticket);
         if (failure != null && ticket >= failedTicket) {

@@ -42,8 +42,7 @@ final class CallGroup implements AutoCloseable {
 
   /** One call, or several that run as one. */
   private interface Step extends AutoCloseable {
-    /** Returns the stream of what was observed, or null. */
-    Stream run(CallRunner runner);
+    void run(CallRunner runner);
 
     /** Whether a graph that is being captured will use this step's own memory. */
     default boolean isCapturing() {
@@ -94,7 +93,7 @@ final class CallGroup implements AutoCloseable {
         Key key = new Key(call.in().type(), call.op(), device.streamOf(call.in()));
         open.computeIfAbsent(key, k -> new ArrayList<>()).add(call);
       } else {
-        steps.add(runner -> runner.runLocked(call));
+        steps.add(runner -> runner.run(call));
       }
     }
     addOpen(open);
@@ -155,7 +154,7 @@ final class CallGroup implements AutoCloseable {
     List<CollectiveCall> pack = new ArrayList<>();
     for (CollectiveCall call : reductions) {
       if (call.in().sizeInBytes() > device.packsUpTo()) {
-        steps.add(runner -> runner.runLocked(call));
+        steps.add(runner -> runner.run(call));
         continue;
       }
       pack.add(call);
@@ -184,7 +183,7 @@ final class CallGroup implements AutoCloseable {
   private void addPack(List<CollectiveCall> pack) {
     if (pack.size() == 1) {
       CollectiveCall call = pack.get(0);
-      steps.add(runner -> runner.runLocked(call));
+      steps.add(runner -> runner.run(call));
     } else if (pack.size() > 1) {
       DeviceBuffer first = pack.get(0).in();
       requireNoCapture(first);
@@ -235,18 +234,14 @@ final class CallGroup implements AutoCloseable {
     buffers.forEach(buffer -> buffer.onClose(newForget));
   }
 
-  /** Returns the stream of what was observed, or null. */
-  Stream run(CallRunner runner) {
-    Stream observed = null;
+  void run(CallRunner runner) {
     for (Step step : steps) {
       captured |= step.isCapturing();
-      Stream stream = step.run(runner);
-      observed = stream == null ? observed : stream;
+      step.run(runner);
     }
     if (!messages.isEmpty()) {
       reducer.exchange(messages);
     }
-    return observed;
   }
 
   /** Whether a graph may use this group's own memory. */
@@ -314,14 +309,14 @@ final class CallGroup implements AutoCloseable {
     }
 
     @Override
-    public Stream run(CallRunner runner) {
+    public void run(CallRunner runner) {
       if (memory == null) {
-        return runner.runLocked(reduction);
+        runner.run(reduction);
+        return;
       }
       device.copyAll(parts, places);
-      Stream observed = runner.runLocked(reduction);
+      runner.run(reduction);
       device.copyAll(places, parts);
-      return observed;
     }
 
     @Override

@@ -79,11 +79,9 @@ final class CallRunner implements AutoCloseable {
       long[] outCounts) {
     order.begin();
     if (interceptor == null && !order.isRecording()) {
-      Stream observed;
       synchronized (group) {
-        observed = runLocked(call.set(kind, in, out, op, root).counts(inCounts, outCounts));
+        run(call.set(kind, in, out, op, root).counts(inCounts, outCounts));
       }
-      deliver(observed);
       return;
     }
     CollectiveCall given =
@@ -108,19 +106,13 @@ final class CallRunner implements AutoCloseable {
       return () -> reducer.check(false);
     }
     arguments.require(average);
-    Stream stream = device.streamOf(buffer);
-    PendingAverage started =
-        order.start(
-            () -> {
-              CollectiveCall given = intercepted(average);
-              if (given != null) {
-                runLocked(given);
-              }
-            });
-    return () -> {
-      started.await();
-      observer.deliver(stream); // not on that thread, for which a listener may wait
-    };
+    return order.start(
+        () -> {
+          CollectiveCall given = intercepted(average);
+          if (given != null) {
+            run(given);
+          }
+        });
   }
 
   /** Makes the calls of a group of the program. */
@@ -135,17 +127,15 @@ final class CallRunner implements AutoCloseable {
       return;
     }
     order.awaitTurn();
-    Stream observed;
     synchronized (group) {
       order.requireOpen();
       recorded.forEach(arguments::requireBuffers); // which may have been closed
       try {
-        observed = groups.of(recorded).run(this);
+        groups.of(recorded).run(this);
       } catch (DeviceException e) { // the other ranks would wait for what was not enqueued
         throw group.failed(e);
       }
     }
-    deliver(observed);
   }
 
   /** Broadcasts one buffer after the other. An interceptor sees one call. */
@@ -203,28 +193,12 @@ final class CallRunner implements AutoCloseable {
     }
   }
 
-  /** Runs a call of the program whose turn has come. */
-  private void run(CollectiveCall given) {
-    deliver(runLocked(given));
-  }
-
-  /** Calls listeners, which may wait for another thread's call: without the lock. */
-  private void deliver(Stream observed) {
-    if (observed != null) {
-      observer.deliver(observed);
-    }
-  }
-
-  /**
-   * As {@link #run}, or for a {@code grouped} block, but without a call of listeners.
-   *
-   * @return the stream of the call if it was observed, otherwise null
-   */
-  Stream runLocked(CollectiveCall given) {
+  /** Runs a call of the program, or of a {@code grouped} block, whose turn has come. */
+  void run(CollectiveCall given) {
     synchronized (group) {
       check(given);
       try {
-        return runInOrder(given);
+        runInOrder(given);
       } catch (RuntimeException | Error e) {
         group.matcher().found(-1); // the call may have failed before it told the others
         throw e;
@@ -232,9 +206,9 @@ final class CallRunner implements AutoCloseable {
     }
   }
 
-  private Stream runInOrder(CollectiveCall given) {
+  private void runInOrder(CollectiveCall given) {
     if (given.kind() == Kind.ALL_REDUCE) {
-      return runObserved(given);
+      runObserved(given);
     } else if (given.in() == null
         || given.out() == null
         || device.streamOf(given.in()) == device.streamOf(given.out())) {
@@ -242,7 +216,6 @@ final class CallRunner implements AutoCloseable {
     } else {
       runOnTwoStreams(given);
     }
-    return null;
   }
 
   /** The caller has ordered the streams of input and output. */
@@ -276,12 +249,12 @@ final class CallRunner implements AutoCloseable {
     }
   }
 
-  private Stream runObserved(CollectiveCall given) {
+  private void runObserved(CollectiveCall given) {
     Stream stream = device.streamOf(given.in());
     Observer.Observation observation = observer.begin(given.in(), stream, given.op(), -1);
     if (observation == null) {
       reducer.run(given);
-      return null;
+      return;
     }
     try {
       observation.ready(stream);
@@ -293,7 +266,7 @@ final class CallRunner implements AutoCloseable {
       throw e;
     }
     observation.complete();
-    return stream;
+    observer.deliver(stream);
   }
 
   private void runOnTwoStreams(CollectiveCall given) {
