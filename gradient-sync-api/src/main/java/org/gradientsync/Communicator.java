@@ -66,7 +66,7 @@ public interface Communicator extends AutoCloseable {
   /** {@return how long a call waits for another rank, more than zero} */
   Duration timeout();
 
-  /** Waits until every rank has called it. For a barrier among some ranks, {@link #split}. */
+  /** Waits until every rank has called it. For a barrier among some ranks use {@link #split}. */
   void barrier();
 
   /**

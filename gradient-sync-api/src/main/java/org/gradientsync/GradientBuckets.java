@@ -368,18 +368,19 @@ public abstract class GradientBuckets implements AutoCloseable {
     protected Builder() {}
 
     /**
-     * {@return this builder, with the size at which a bucket is full}
+     * Sets the size at which a bucket is full.
      *
      * @param newBytes bytes, 1 or more; 25 MiB if not set
+     * @return this builder
      * @throws IllegalArgumentException if it is less than 1
      */
     public abstract Builder bucketBytes(long newBytes);
 
     /**
-     * {@return this builder, with the size of the first bucket} Smaller than the others, so that
-     * averaging starts early.
+     * Sets the size of the first bucket. Smaller than the others, so that averaging starts early.
      *
      * @param newBytes bytes, 1 or more; 1 MiB if not set
+     * @return this builder
      * @throws IllegalArgumentException if it is less than 1
      */
     public abstract Builder firstBucketBytes(long newBytes);
@@ -404,10 +405,10 @@ public abstract class GradientBuckets implements AutoCloseable {
     }
 
     /**
-     * {@return this builder, for ranks with different numbers of steps} It costs a small kernel or
-     * copy per step.
+     * Allows ranks with different numbers of steps. It costs a small kernel or copy per step.
      *
      * @param newUneven what happens when the first rank has no more data
+     * @return this builder
      */
     public abstract Builder unevenSteps(Uneven newUneven);
 
@@ -422,13 +423,15 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder divisor(Divisor newDivisor);
 
     /**
-     * {@return this builder, with a sharded optimizer} Each rank has the optimizer's state for its
-     * {@linkplain #shards shards} only, 1/size of it, and updates their weights (ZeRO-1). Full
-     * buckets are reduce-scattered during the backward pass, and the ranks gather the weights after
-     * the update, which moves as much as averages do. The weights have the bits that they have
-     * without shards if the update computes each element by itself. They are in the buckets, too,
-     * and take as much memory as the gradients, padded to a multiple of size * 256 bytes. At most
-     * 250 buckets; not with {@link #unevenSteps}.
+     * Uses a sharded optimizer. Each rank has the optimizer's state for its {@linkplain #shards
+     * shards} only, 1/size of it, and updates their weights (ZeRO-1). Full buckets are
+     * reduce-scattered during the backward pass, and the ranks gather the weights after the update,
+     * which moves as much as averages do. The weights have the bits that they have without shards
+     * if the update computes each element by itself. They are in the buckets, too, and take as much
+     * memory as the gradients, padded to a multiple of size * 256 bytes. At most 250 buckets; not
+     * with {@link #unevenSteps}.
+     *
+     * @return this builder
      */
     public abstract Builder sharded();
 
@@ -442,9 +445,10 @@ public abstract class GradientBuckets implements AutoCloseable {
     public abstract Builder hook(BucketHook newHook);
 
     /**
-     * {@return this builder, with the compute stream, on which gradients are computed and used}
+     * Sets the compute stream, on which gradients are computed and used.
      *
      * @param stream a stream of the sync's device; the device's own if not set
+     * @return this builder
      */
     public abstract Builder computedOn(Stream stream);
 

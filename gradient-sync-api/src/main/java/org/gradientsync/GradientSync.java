@@ -243,6 +243,7 @@ public abstract class GradientSync implements AutoCloseable {
    * @param in this rank's elements, the same type and count on all ranks; may be the slice of
    *     {@code out} that begins at {@code rank * in.count()}
    * @param out receives rank r's elements at {@code r * in.count()}; has {@code size * in.count()}
+   *     elements
    */
   public abstract void allGather(DeviceBuffer in, DeviceBuffer out);
 
@@ -602,31 +603,32 @@ public abstract class GradientSync implements AutoCloseable {
     protected Builder() {}
 
     /**
-     * {@return this builder, with a reducer instead of the fastest} System property {@code
-     * gradientsync.reducer}.
+     * Chooses a reducer instead of the fastest. System property {@code gradientsync.reducer}.
      *
      * @param name for example {@code host-staged}
+     * @return this builder
      */
     public Builder reducer(String name) {
       return set("reducer", name);
     }
 
     /**
-     * {@return this builder, with a kind of device instead of the fastest} System property {@code
-     * gradientsync.device}.
+     * Chooses a kind of device instead of the fastest. System property {@code gradientsync.device}.
      *
      * @param kind {@code cuda} or {@code gpu}, {@code host} or {@code cpu}
+     * @return this builder
      */
     public Builder device(String kind) {
       return set("device", kind);
     }
 
     /**
-     * {@return this builder, with how long a call waits for another rank before it throws} System
-     * property {@code gradientsync.timeout}, in seconds. Five minutes if not set. Time for which
-     * the waiting process is suspended does not count, unless a GPU waits.
+     * Sets how long a call waits for another rank before it throws. System property {@code
+     * gradientsync.timeout}, in seconds. Five minutes if not set. Time for which the waiting
+     * process is suspended does not count, unless a GPU waits.
      *
      * @param timeout more than zero
+     * @return this builder
      * @throws IllegalArgumentException if it is zero or negative
      */
     public Builder timeout(Duration timeout) {
@@ -757,13 +759,14 @@ public abstract class GradientSync implements AutoCloseable {
     }
 
     /**
-     * {@return this builder, with the order in which sums are added} System property {@code
-     * gradientsync.order}: {@code ranks} or {@code any}. All ranks must choose the same. If not
-     * set, it is {@link SumOrder#RANKS}: every reducer but {@code nccl} gives the same bits, on any
-     * number of nodes. {@link SumOrder#ANY} allows reducers that move less between three nodes or
-     * more, and those of libraries whose order depends on the machine.
+     * Sets the order in which sums are added. System property {@code gradientsync.order}: {@code
+     * ranks} or {@code any}. All ranks must choose the same. If not set, it is {@link
+     * SumOrder#RANKS}: every reducer but {@code nccl} gives the same bits, on any number of nodes.
+     * {@link SumOrder#ANY} allows reducers that move less between three nodes or more, and those of
+     * libraries whose order depends on the machine.
      *
      * @param order the order
+     * @return this builder
      */
     public Builder order(SumOrder order) {
       return set("order", Objects.requireNonNull(order, "order").name().toLowerCase(Locale.ROOT));

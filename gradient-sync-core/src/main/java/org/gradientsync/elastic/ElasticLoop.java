@@ -59,6 +59,7 @@ public interface ElasticLoop {
    * @param type the element type
    * @param count the number of elements, 0 or more
    * @return a buffer of zeros, which the caller closes
+   * @throws IllegalArgumentException if the count is negative, or too large for a buffer
    * @throws org.gradientsync.GradientSyncException if there is not enough memory
    */
   static DeviceBuffer hostBuffer(DataType type, long count) {
