@@ -96,7 +96,12 @@ final class StepAverages implements AutoCloseable {
   private void endUpdate() {
     settle();
     if (lane == null || lane.hasSucceeded(lastTicket)) { // otherwise all have met there
-      sync.ownCommunicator().barrier(Origin.UPDATE_THROWN);
+      try {
+        sync.ownCommunicator().barrier(Origin.UPDATE_THROWN);
+      } catch (RuntimeException | Error e) { // perhaps before it has begun
+        sync.ownCommunicator().giveUp("an update of sharded buckets has thrown", e);
+        throw e;
+      }
     }
   }
 
