@@ -155,9 +155,15 @@ public final class CommunicationThread implements AutoCloseable {
     return new Lane();
   }
 
+  private IllegalStateException givenUp(Throwable thrown) {
+    IllegalStateException e = broken();
+    e.addSuppressed(thrown); // the rank may really have been lost
+    return e;
+  }
+
   private IllegalStateException broken() {
     if (cancelled) {
-      return new IllegalStateException(endOfAll.getMessage(), endOfAll);
+      return new IllegalStateException(endOfAll.getMessage());
     }
     return new IllegalStateException(
         "sync is broken by an earlier failure in the background, rank="
@@ -241,7 +247,8 @@ public final class CommunicationThread implements AutoCloseable {
       synchronized (this) {
         completed++;
         if (thrown != null) {
-          lane.failure = cancelled && thrown instanceof RankLostException ? broken() : thrown;
+          lane.failure =
+              cancelled && thrown instanceof RankLostException ? givenUp(thrown) : thrown;
           lane.failedTicket = completed;
         }
         if (endsAll) {
