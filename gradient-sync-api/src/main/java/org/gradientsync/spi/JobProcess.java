@@ -37,10 +37,10 @@ public interface JobProcess {
   String finishName();
 
   /**
-   * {@return whether the launcher ends the job with a code other than 0 if this process exits with
-   * 0 before {@link #finish}, or leaves that to the other ranks}
+   * {@return whether the job fails if this process exits with 0 before {@link #finish}, by its
+   * launcher or the other ranks; otherwise the library aborts it}
    */
-  default boolean failsUnfinished() {
+  default boolean earlyExitFails() {
     return true;
   }
 

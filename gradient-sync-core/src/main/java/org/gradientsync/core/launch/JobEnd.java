@@ -225,7 +225,7 @@ final class JobEnd implements UncaughtExceptionHandler {
       print(
           "rank %s ends the job: %s while other ranks needed it"
               .formatted(world.rank(), Departure.EXIT.text()));
-      if (!job.failsUnfinished()) {
+      if (!job.earlyExitFails()) {
         abort(job, FAILED);
       }
     } else {

@@ -335,7 +335,7 @@ public final class MpiJob implements JobProcess {
 
   /** Hydra, the launcher of MPICH and of MPIs made from it, kills the others and ends with 0. */
   @Override
-  public boolean failsUnfinished() {
+  public boolean earlyExitFails() {
     return version().startsWith("Open MPI");
   }
 
