@@ -41,7 +41,7 @@ public final class CallRecord {
     IS_FINITE("GradientBuckets.isFinite"),
     STOP_REQUESTED("GradientBuckets.stopRequested"),
     DISCARD("discard"),
-    UPDATE_THROWN("GradientBuckets.update that has thrown");
+    UPDATE_THROWN("the end of an update that has thrown");
 
     private final String text;
 

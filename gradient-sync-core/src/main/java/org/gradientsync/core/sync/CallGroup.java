@@ -192,7 +192,7 @@ final class CallGroup implements AutoCloseable {
       try {
         memory = Unclosed.exempt(device.allocate(first.type(), count));
       } catch (RuntimeException | Error e) { // not agreed on: other ranks may have kept their group
-        throw ranks.broken("there is no memory for the pack of a group: " + e.getMessage(), e);
+        throw ranks.broken("cannot allocate the pack of a group: " + e.getMessage(), e);
       }
       device.await(memory); // it must be zeroed before another stream writes to it
       AbstractDeviceBuffer packed =
