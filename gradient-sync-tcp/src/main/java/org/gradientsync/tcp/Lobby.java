@@ -97,28 +97,48 @@ final class Lobby implements Listener.Doorkeeper {
       open = true;
     }
     try {
-      InetAddress address = addressOfMaster();
-      if (address == null) {
-        log.warn("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
-        address = here;
-      }
-      ServerSocketChannel server = MasterPort.listen(address, port, LISTEN_NANOS);
+      listenAt(here);
+    } catch (IOException e) { // a rank that hangs has the port until somebody ends it
+      log.warn(
+          "nobody can join the job yet: cannot listen at {}:{}: {}", host, port, e.getMessage());
+      Thread thread = new Thread(() -> listenLater(here), "gradient-sync-tcp-lobby-later");
+      thread.setDaemon(true);
+      thread.start();
+    }
+  }
+
+  private void listenLater(InetAddress here) {
+    while (isOpen()) {
       try {
-        Listener listener = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
-        synchronized (this) {
-          if (!listens) { // it was closed meanwhile
-            server.close();
-            return;
-          }
-          own = listener;
-        }
-        listener.start();
+        listenAt(here);
+        log.warn("processes can join the job from now on: port={}", port);
+        return;
       } catch (IOException e) {
-        server.close();
-        throw e;
+        log.debug("cannot listen yet: port={}", port, e);
       }
+    }
+  }
+
+  private void listenAt(InetAddress here) throws IOException {
+    InetAddress address = addressOfMaster();
+    if (address == null) {
+      log.warn("processes join the job at {}, port {}, from now on", here.getHostAddress(), port);
+      address = here;
+    }
+    ServerSocketChannel server = MasterPort.listen(address, port, LISTEN_NANOS);
+    try {
+      Listener listener = new Listener(server, handshake, this, "gradient-sync-tcp-lobby");
+      synchronized (this) {
+        if (!listens || own != null) { // it was closed meanwhile
+          server.close();
+          return;
+        }
+        own = listener;
+      }
+      listener.start();
     } catch (IOException e) {
-      log.warn("nobody can join the job: cannot listen at {}:{}: {}", host, port, e.getMessage());
+      server.close();
+      throw e;
     }
   }
 

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.nio.ByteBuffer;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -24,11 +25,14 @@ import org.gradientsync.UnavailableException;
 import org.gradientsync.core.backend.AgreedSettings;
 import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.core.backend.ShortText;
+import org.gradientsync.spi.Resources;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.Transport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What ranks find out while they wait for those that join: that one of them will not come. */
 class JoinTest {
@@ -167,20 +171,26 @@ class JoinTest {
   }
 
   /** The first machine is lost, so the first rank of those that are left listens on its own. */
-  @Test
-  void aProcessFindsTheRanksOnAnotherHost() throws Exception {
+  /** A rank that hangs may have the port, until somebody ends it. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aProcessFindsTheRanksOnAnotherHost(boolean isTaken) throws Exception {
+    InetAddress here = InetAddress.getLoopbackAddress();
+    int free = Ranks.freePort();
     Map<String, String> given =
         Map.of(
             "RANK", "1",
             "WORLD_SIZE", "2",
             "MASTER_ADDR", "192.0.2.1", // of no machine
-            "MASTER_PORT", Integer.toString(Ranks.freePort()),
+            "MASTER_PORT", Integer.toString(free),
             "GRADIENTSYNC_SECRET", Ranks.SECRET,
             "GRADIENTSYNC_JOIN", "true");
     Settings settings = new Settings(Map.of("elastic", "true"));
     Coordinates own = Coordinates.of(settings, given);
     Lobby lobby = new Lobby(own, settings.timeouts());
-    lobby.listen(InetAddress.getLoopbackAddress());
+    ServerSocket taken = isTaken ? new ServerSocket(free, 1, here) : null;
+    lobby.listen(here);
+    Resources.closeAll(taken);
     try {
       JobStart joining = JobStart.first(own, settings, List.of("192.0.2.1", "127.0.0.1"));
       threads.submit(joining::join);
