@@ -52,6 +52,11 @@ final class RanksAsProcesses implements RankLaunch {
   private static final long LONG_NANOS = 120_000_000_000L;
   private static final int SECRET_BYTES = 32;
   private static final int MAX_PORTS = 100; // to try
+
+  /** Ports from here on, as many as {@link #PORTS}, are given by no system to who asks for any. */
+  static final int FIRST_PORT = 20_000;
+
+  static final int PORTS = 12_000;
   private static final long REPORT_SECONDS = 10;
 
   static final Redirect NO_INPUT = Redirect.from(new File("/dev/null"));
@@ -159,13 +164,10 @@ final class RanksAsProcesses implements RankLaunch {
     }
   }
 
-  /**
-   * A port at which nobody listens. Rank 0 will a little later, so it is one that the system gives
-   * to nobody who asks for any: those begin at 32,768 on Linux and at 49,152 elsewhere.
-   */
+  /** A port at which nobody listens. Rank 0 will a little later. */
   static int freePort() throws IOException {
     for (int attempts = 1; ; attempts++) {
-      int port = ThreadLocalRandom.current().nextInt(16_000, 32_000);
+      int port = FIRST_PORT + ThreadLocalRandom.current().nextInt(PORTS);
       try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
         return socket.getLocalPort();
       } catch (BindException e) {

@@ -26,8 +26,6 @@ import org.gradientsync.tools.program.ToolException;
  * ranks of a host that is lost are started on another one, to join the others.
  */
 final class RanksOverSsh implements RankLaunch {
-  private static final int FIRST_PORT = 20_000;
-  private static final int PORTS = 12_000; // below those that systems give to connections
   private static final long REPORT_SECONDS = 25; // a host waits for its own ranks before
   private static final long START_SECONDS = 2; // after a host where nothing has started
   private static final long HOST_PATIENCE_SECONDS = PATIENCE_SECONDS + 5;
@@ -83,7 +81,7 @@ final class RanksOverSsh implements RankLaunch {
       List<String> java) {
     this.hosts = hosts;
     size = hosts.values().stream().mapToInt(Integer::intValue).sum();
-    int port = FIRST_PORT + new SecureRandom().nextInt(PORTS);
+    int port = RanksAsProcesses.FIRST_PORT + new SecureRandom().nextInt(RanksAsProcesses.PORTS);
     String first = hosts.keySet().iterator().next();
     this.master = master == null ? withoutUser(first) + ":" + port : master;
     this.elastic = elastic;
