@@ -258,6 +258,7 @@ public final class ElasticTraining implements AutoCloseable {
           step,
           allLeft ? ", as all others do" : "");
       if (!allLeft) {
+        WaitingFile.leave();
         close();
       }
       return false;

@@ -12,9 +12,10 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The file by which a launcher that starts lost ranks again learns how a rank is. It is empty until
- * the rank takes part, and is gone then. If all ranks give up, because too few are left, it has a
- * text. Other files beside it say that the rank has met the others, before it takes part, and have
- * the processes that it goes on without, although they may still run.
+ * the rank takes part, is gone then, and empty again once the rank has left. If all ranks give up,
+ * because too few are left, it has a text. Other files beside it say that the rank has met the
+ * others, before it takes part, and have the processes that it goes on without, although they may
+ * still run.
  */
 public final class WaitingFile {
   /** The variable with its name. */
@@ -32,6 +33,15 @@ public final class WaitingFile {
   /** Says that this rank takes part: it has a sync, with which it can go on after a loss. */
   public static void takePart() {
     change(Files::deleteIfExists);
+  }
+
+  /** Says that this rank takes part no more: the others go on, and it ends. */
+  public static void leave() {
+    change(
+        file -> {
+          Files.deleteIfExists(met(file));
+          return Files.createFile(file);
+        });
   }
 
   /** Says that all ranks end, because too few are left: nobody needs to be started again. */

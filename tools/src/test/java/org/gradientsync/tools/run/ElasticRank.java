@@ -1,6 +1,7 @@
 package org.gradientsync.tools.run;
 
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -36,8 +37,22 @@ final class ElasticRank implements ElasticLoop {
         System.out.println("has trained with " + training.sync().size());
       } else if (training.haveAllLeft()) {
         System.out.println("has saved");
+      } else if (what.equals("elastic-left")) {
+        awaitLoss();
       }
     }
+  }
+
+  /** Waits until another rank of this machine has ended. */
+  private static void awaitLoss() {
+    ProcessHandle launcher = ProcessHandle.current().parent().orElseThrow();
+    CompletableFuture.anyOf(
+            launcher
+                .children()
+                .filter(child -> !child.equals(ProcessHandle.current()))
+                .map(ProcessHandle::onExit)
+                .toArray(CompletableFuture[]::new))
+        .join();
   }
 
   @Override
@@ -56,6 +71,9 @@ final class ElasticRank implements ElasticLoop {
       System.err.println("complains: it trains");
       loseTheFirst();
     }
+    if (what.equals("elastic-left") && ranks.size() == 1) {
+      Runtime.getRuntime().halt(KILLED);
+    }
     isOfTheStart |= step == 0;
     boolean isLater = what.equals("elastic-first-host") && step >= LOSS_AT + LATER;
     if (isLater && rank == 2 && isOfTheStart) {
@@ -68,6 +86,9 @@ final class ElasticRank implements ElasticLoop {
   }
 
   private void loseTheFirst() {
+    if (what.equals("elastic-left") && rank == 0) {
+      itself.leave();
+    }
     if (what.equals("elastic-too-few") && rank == 1) {
       Runtime.getRuntime().halt(KILLED);
     }

@@ -270,6 +270,15 @@ class RunIT {
     assertFalse(errors().contains("to join the others"), text);
   }
 
+  /** Its process ends after the last one that has trained, which was killed. */
+  @Test
+  void aRankThatHasLeftHasNotFinishedTheJob() throws Exception {
+    Process process = start(List.of(), List.of("--launcher=tcp", "--min-np=1"), "elastic-left");
+    String text = end(process);
+    assertEquals(137, process.exitValue(), text);
+    assertFalse(errors().contains("to join the others"), text);
+  }
+
   /** All end with the code of a lost rank, and nobody waits once more. */
   @Test
   void tooFewRanksOfSeveralHostsWaitOnce() throws Exception {

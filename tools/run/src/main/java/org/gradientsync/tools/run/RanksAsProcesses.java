@@ -80,8 +80,8 @@ final class RanksAsProcesses implements RankLaunch {
    * @param needsSync whether it has begun when it has its first sync, and not when it has met the
    *     others: a loss in between ends all of them
    * @param joins a job that has begun
-   * @param waiting an empty file that the rank deletes when it has a sync, and writes when too few
-   *     ranks have waited for others for as long as they may
+   * @param waiting an empty file that the rank deletes when it has a sync, makes again when it
+   *     leaves, and writes when too few ranks have waited for others for as long as they may
    */
   private record Started(int local, long nanos, boolean needsSync, boolean joins, Path waiting) {
     boolean takesPart() {
@@ -228,7 +228,8 @@ final class RanksAsProcesses implements RankLaunch {
     int[] losses = new int[share.count()]; // each soon after a start
     hasBegun = share.joins();
     long lastDone = System.nanoTime();
-    int result = share.joins() ? ExitCode.RANK_LOST : 0;
+    int unknown = share.joins() ? ExitCode.RANK_LOST : 0;
+    int result = unknown;
     while (!started.isEmpty()) {
       Process process = nextEnded(ended);
       watchRunning();
@@ -241,7 +242,8 @@ final class RanksAsProcesses implements RankLaunch {
               && rank.joins()
               && (!rank.takesPart() || lastDone - rank.nanos() > 0);
       boolean isLeft = asked.containsKey(process) || left.contains(process.pid());
-      result = cameTooLate || isLeft ? result : code;
+      boolean leftEarlier = code == 0 && !rank.takesPart() && result != unknown;
+      result = cameTooLate || isLeft || leftEarlier ? result : code;
       lastDone = code == 0 ? System.nanoTime() : lastDone;
       boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
       losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
