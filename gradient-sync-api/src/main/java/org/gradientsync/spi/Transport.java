@@ -132,6 +132,11 @@ public interface Transport extends AutoCloseable {
     return 0;
   }
 
+  /** {@return whether this rank was invited to a job that had started} */
+  default boolean hasJoined() {
+    return false;
+  }
+
   /**
    * Invites the processes that wait to a new job. Called by one rank, which becomes its rank 0. The
    * ranks that take part now get the first numbers.

@@ -60,18 +60,19 @@ public final class ElasticTraining implements AutoCloseable {
   private boolean begun;
   private boolean aligned; // all ranks have the same state
   private boolean ready; // begin has returned
-  private boolean whole = true; // the state, not half overwritten
+  private boolean whole; // the state: not half overwritten, nor that of one that is to get it
   private boolean trained; // this rank has had the state of all
   private long step;
   private volatile boolean leaves;
   private boolean allLeft;
-  private boolean givesUp; // too few ranks are left
+  private boolean givesUp; // too few ranks are left, or no state
   private int changes;
   private int rounds; // that failed in the same step, and lost no rank
   private long roundsStep = NOTHING;
 
   private ElasticTraining(Builder builder) {
     sync = builder.sync;
+    whole = !(sync instanceof Admission own && own.hasJoined());
     loop = builder.loop;
     committed = new CommittedState(loop);
     minRanks = builder.minRanks;
@@ -162,10 +163,10 @@ public final class ElasticTraining implements AutoCloseable {
    * @param end the step before which to stop
    * @return true if all steps are done; false if this rank has left: its sync is closed, and its
    *     buffers with it, unless {@linkplain #haveAllLeft all have left}
-   * @throws RankLostException if too few ranks are left, or the others have gone on without this
-   *     one
-   * @throws GradientSyncException if no rank has a whole state, or if the state of this rank has
-   *     other buffers than that of the ranks that it joins, or any rank's at the start
+   * @throws RankLostException if too few ranks are left, or none that has a whole state, or the
+   *     others have gone on without this one
+   * @throws GradientSyncException if the state of this rank has other buffers than that of the
+   *     ranks that it joins, or any rank's at the start
    */
   public boolean run(long first, long end) {
     end(); // of an earlier run
@@ -252,11 +253,7 @@ public final class ElasticTraining implements AutoCloseable {
     int[] leaving = IntStream.range(0, all.length).filter(i -> all[i] == LEAVES).toArray();
     allLeft = leaving.length == all.length;
     if (own == LEAVES) {
-      log.info(
-          "rank {} leaves before step {}{}",
-          sync.rank(),
-          step,
-          allLeft ? ", as all others do" : "");
+      log.info("rank {} leaves before step {}{}", sync.rank(), step, allLeft ? ", as all do" : "");
       if (!allLeft) {
         WaitingFile.leave();
         close();
@@ -309,9 +306,7 @@ public final class ElasticTraining implements AutoCloseable {
       } else if (Arrays.stream(all).anyMatch(word -> word == ADMITS)) {
         admit();
       } else if (all[0] == GIVES_UP) {
-        givesUp = true;
-        WaitingFile.giveUp();
-        throw new RankLostException(
+        throw giveUp(
             "too few ranks are left: ranks=%s, minRanks=%s, waited=%s"
                 .formatted(sync.size(), minRanks, Amounts.time(waitForRanks)));
       } else {
@@ -319,6 +314,12 @@ public final class ElasticTraining implements AutoCloseable {
       }
     }
     return true;
+  }
+
+  private RankLostException giveUp(String why) {
+    givesUp = true;
+    WaitingFile.giveUp();
+    return new RankLostException(why);
   }
 
   /** Makes a sync of the ranks that are left. */
@@ -367,10 +368,17 @@ public final class ElasticTraining implements AutoCloseable {
   /** The state that each rank can give to others. */
   private RankStates states() {
     boolean copied = committed.step() != NOTHING;
-    return new RankStates(
-        copied
-            ? gather(committed.step(), RankStates.COPY)
-            : gather(whole ? step : NOTHING, RankStates.kind(whole && trained)));
+    RankStates all =
+        new RankStates(
+            copied
+                ? gather(committed.step(), RankStates.COPY)
+                : gather(whole ? step : NOTHING, RankStates.kind(whole && trained)));
+    if (all.newest() == NOTHING) {
+      throw giveUp(
+          "no rank has a whole state: rank=%s; start again from a checkpoint"
+              .formatted(sync.rank()));
+    }
+    return all;
   }
 
   /**
@@ -383,10 +391,6 @@ public final class ElasticTraining implements AutoCloseable {
     RankStates all = states();
     long newest = all.newest();
     boolean goesBack = all.areCopies();
-    if (newest == NOTHING) {
-      throw new GradientSyncException(
-          "no rank has a whole state: rank=" + sync.rank() + "; start again from a checkpoint");
-    }
     if (all.differ() || goesBack) {
       receive(all.root(), newest, goesBack, goesBack || all.isBehind(sync.rank()));
     }

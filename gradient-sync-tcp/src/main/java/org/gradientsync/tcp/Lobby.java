@@ -29,6 +29,7 @@ final class Lobby implements Listener.Doorkeeper {
   private final String host;
   private final int port;
   private final int most; // ranks
+  private final boolean ofNewcomer;
   private final Handshake handshake;
   private final long connectNanos;
   private final List<Newcomer> waiting = new ArrayList<>();
@@ -57,8 +58,14 @@ final class Lobby implements Listener.Doorkeeper {
     host = first.host();
     port = first.port();
     most = first.size();
+    ofNewcomer = first.joins();
     handshake = new Handshake(first.secret());
     connectNanos = Math.min(ofCalls.timeoutNanos() / 5 * 4, MOST_CONNECT_NANOS);
+  }
+
+  /** Whether this rank has come when the job had started. */
+  boolean isOfNewcomer() {
+    return ofNewcomer;
   }
 
   Handshake handshake() {

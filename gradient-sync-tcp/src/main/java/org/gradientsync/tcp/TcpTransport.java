@@ -102,6 +102,11 @@ final class TcpTransport implements Transport {
   }
 
   @Override
+  public boolean hasJoined() {
+    return job.lobby().isOfNewcomer();
+  }
+
+  @Override
   public byte[] invite(int ranks, String settings) {
     closePrepared();
     try {

@@ -44,6 +44,7 @@ class TooFewRanksTest {
     IN_A_STEP,
     IN_LOAD,
     IN_BEGIN,
+    IN_STATE_FOR_NEWCOMER,
     IN_THIRD_BEGIN
   }
 
@@ -121,6 +122,7 @@ class TooFewRanksTest {
 
     @Override
     public List<DeviceBuffer> state() {
+      failIf(place == Place.IN_STATE_FOR_NEWCOMER && begins == 2); // after a loss
       return List.of(weight);
     }
 
@@ -187,6 +189,22 @@ class TooFewRanksTest {
     }
     assertEquals(expected, whole.result);
     assertEquals(expected, last.result);
+  }
+
+  /** It has made its sync, and not begun to train. */
+  @Test
+  void aNewcomerEndsIfAllWithTheStateAreLost() throws Exception {
+    List<Future<Loop>> firsts =
+        List.of(start(0, Place.IN_STATE_FOR_NEWCOMER), start(1, Place.IN_STATE_FOR_NEWCOMER));
+    awaitFailure(start(2, Place.IN_A_STEP));
+    GradientSync sync = ThreadRanks.builder(port, 2, RANKS).timeout(LIMIT).elastic(true).create();
+    firsts.forEach(TooFewRanksTest::awaitFailure);
+    try (Loop loop = new Loop(sync, Place.NOWHERE);
+        ElasticTraining training = ElasticTraining.builder(sync, loop).minRanks(LEAST).build()) {
+      Exception e = assertThrows(RankLostException.class, () -> training.run(0, STEPS));
+      assertEquals(
+          "no rank has a whole state: rank=0; start again from a checkpoint", e.getMessage());
+    }
   }
 
   @Test

@@ -7,6 +7,9 @@ public interface Admission {
   /** How many processes wait to join, as far as this rank knows: one rank counts them. */
   int newcomers();
 
+  /** Whether this rank has joined a job that had started. */
+  boolean hasJoined();
+
   /** Whether this rank was asked to stop. */
   boolean isStopRequested();
 

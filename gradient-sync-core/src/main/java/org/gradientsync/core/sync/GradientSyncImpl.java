@@ -129,6 +129,11 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   }
 
   @Override
+  public boolean hasJoined() {
+    return choice.group().transport().hasJoined();
+  }
+
+  @Override
   public GradientSync admit() {
     return new Succession(this, selection).withNewcomers();
   }
