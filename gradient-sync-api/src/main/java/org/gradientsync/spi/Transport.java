@@ -68,6 +68,15 @@ public interface Transport extends AutoCloseable {
   }
 
   /**
+   * {@return what has become of a rank that is not alive, for errors, such as {@code has died}}
+   *
+   * @param rank a rank of the job
+   */
+  default String fate(int rank) {
+    return mayLive(rank) ? "cannot be reached" : "has died";
+  }
+
+  /**
    * {@return how this process ends as one of the job's: empty if ranks are not processes that the
    * launcher ends}
    */

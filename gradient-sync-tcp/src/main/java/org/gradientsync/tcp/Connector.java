@@ -114,13 +114,14 @@ final class Connector implements AutoCloseable {
         return true;
       }
       start = start == 0 ? System.nanoTime() : start;
-      if (refusals == REFUSALS || System.nanoTime() - start > limitNanos) {
+      long leftMillis = (limitNanos - (System.nanoTime() - start)) / 1_000_000;
+      if (refusals == REFUSALS || leftMillis <= 0) {
         endpoint.lose(peer, UNREACHED + members[peer].address() + ": " + why, refusals < REFUSALS);
         return true;
       }
       try {
         if (begin(peer)) {
-          connect();
+          connect((int) Math.min(leftMillis, CONNECT_MILLIS));
         } else {
           why = "it has begun a connection to this rank, and does not go on";
         }
@@ -133,9 +134,9 @@ final class Connector implements AutoCloseable {
       return endpoint.isConnected(peer);
     }
 
-    private void connect() throws IOException {
+    private void connect(int millis) throws IOException {
       if (!endpoint.isConnected(peer)) { // one that comes after begin is settled by crossing
-        take(peer, outgoing.connect(members[peer].address(), hello(peer), CONNECT_MILLIS));
+        take(peer, outgoing.connect(members[peer].address(), hello(peer), millis));
       }
     }
 

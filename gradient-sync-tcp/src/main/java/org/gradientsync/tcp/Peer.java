@@ -64,7 +64,7 @@ final class Peer {
     return lost != null && System.nanoTime() - lostAt > GRACE_NANOS;
   }
 
-  /** Takes no lock. */
+  /** Null if it is not lost. Takes no lock. */
   String whyLost() {
     return lost;
   }
@@ -141,7 +141,7 @@ final class Peer {
     if (lost == null && !left) {
       mayLive = mayStillLive;
       lostAt = System.nanoTime();
-      lost = "rank " + rank + " is lost: " + why;
+      lost = why;
     }
     closeLink();
   }

@@ -206,6 +206,17 @@ final class TcpJob implements Listener.Doorkeeper {
     return isAlive(rank) || endpoint.peer(rank).mayLive();
   }
 
+  /** What has become of a rank that is not alive. */
+  String fate(int rank) {
+    String why = endpoint.peer(rank).whyLost();
+    if (why == null || !mayLive(rank)) {
+      return "has died";
+    }
+    return why.startsWith(Connector.UNREACHED)
+        ? why.substring("it ".length())
+        : "cannot be reached: " + why;
+  }
+
   /** Whether a rank has died or left, those left out that the job goes on without. */
   boolean hasLost() {
     synchronized (leftBehind) {

@@ -161,11 +161,8 @@ final class TcpProcess implements JobProcess, Endpoint.JobFrames {
   }
 
   private String trouble(int peer) {
-    Peer other = job.endpoint().peer(peer);
-    if (other.isLost()) {
-      String why = other.whyLost();
-      String unreached = why.startsWith(Connector.UNREACHED) ? why : "it cannot be reached";
-      return job.mayLive(peer) ? unreached.substring("it ".length()) : "has died";
+    if (job.endpoint().peer(peer).isLost()) {
+      return job.fate(peer);
     }
     return job.isVisible(peer) ? job.placeOf(peer).trouble() : "";
   }

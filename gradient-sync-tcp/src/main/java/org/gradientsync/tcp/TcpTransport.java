@@ -65,6 +65,11 @@ final class TcpTransport implements Transport {
   }
 
   @Override
+  public String fate(int rank) {
+    return job.fate(rank);
+  }
+
+  @Override
   public Optional<JobProcess> process() {
     return Optional.ofNullable(process);
   }

@@ -126,10 +126,7 @@ class ConnectorTest {
     int port = Ranks.freePort();
     String text = whyLost(port);
     assertEquals(
-        "rank 1 is lost: it cannot be reached at localhost/127.0.0.1:"
-            + port
-            + ": Connection refused",
-        text);
+        "it cannot be reached at localhost/127.0.0.1:" + port + ": Connection refused", text);
   }
 
   private static Handshake.Hello helloOfRankOne() {

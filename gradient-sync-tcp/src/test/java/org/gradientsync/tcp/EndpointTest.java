@@ -276,7 +276,7 @@ class EndpointTest {
     assertTrue(zero.peer(1).isLost());
     Thread.sleep(2_100);
     RankLostException e = assertThrows(RankLostException.class, receive::test);
-    assertTrue(e.getMessage().contains("rank 1 is lost: the connection broke"), e.getMessage());
+    assertTrue(e.getMessage().startsWith("the connection broke"), e.getMessage());
   }
 
   /** A machine that does not answer says nothing of its rank; one that ends a connection does. */

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.IntUnaryOperator;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
 import org.gradientsync.test.contract.RankJvm;
 import org.gradientsync.test.contract.RankTests;
@@ -146,6 +147,42 @@ class TwoNodesIT {
     rank.expect("timed out: rank 0 does not take this rank at 10.9.9.2:")
         .expect(": Connect timed out, rank=1")
         .expect("whether a firewall lets its port through");
+  }
+
+  /** Each has a node and an interface of its own; ranks 1 and 2 have no route to each other. */
+  @Test
+  void ranksThatDoNotReachEachOtherAreNamedWithTheirAddresses() throws Exception {
+    StringBuilder command =
+        new StringBuilder("ip link set lo up; ip rule add pref 9 lookup local; ip rule del pref 0");
+    for (String way : List.of("from 10.9.1.1 to 10.9.2.1", "from 10.9.2.1 to 10.9.1.1")) {
+      command.append("; ip rule add pref 1 %s unreachable".formatted(way));
+    }
+    Ranks ranks = Ranks.prepare();
+    for (int rank = 0; rank < 3; rank++) {
+      command.append(
+          "; ip link add lan%1$s type veth peer name far%1$s; ip addr add 10.9.%1$s.1/24 dev lan%1$s"
+              .formatted(rank));
+      command.append("; ip link set lan%1$s up; ip link set far%1$s up".formatted(rank));
+    }
+    for (int rank = 0; rank < 3; rank++) {
+      Map<String, String> variables = ranks.variables(rank, 3);
+      variables.put("MASTER_ADDR", "10.9.0.1");
+      command.append("; sh %s node%s \"env".formatted(NODE, rank));
+      variables.forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
+      List<String> options = List.of("-Dgradientsync.tcp.interface=lan" + rank);
+      Ranks.command(options, Programs.class, "unavailable")
+          .forEach(word -> command.append(" '" + word + "'"));
+      command.append("\" & true");
+    }
+    List<String> network = List.of("unshare", "--map-root-user", "--net", "sh", "-c");
+    ranks.start(Map.of(), Stream.concat(network.stream(), Stream.of(command + "; wait")).toList());
+    Ranks.Result all = ranks.await().get(0);
+    for (int rank = 1; rank < 3; rank++) {
+      int other = 3 - rank;
+      String fate = "cannot be reached at /10\\.9\\.%s\\.1:\\d+: ".formatted(other);
+      requireMatch(all, "caught rank " + other + " .* " + fate + ".*, rank=" + rank + ", ");
+    }
+    requireMatch(all, "caught rank [12] .* gave up .* cannot be reached at .*, rank=0, ");
   }
 
   /** The master's address is loopback, but other machines could reach the interface. */

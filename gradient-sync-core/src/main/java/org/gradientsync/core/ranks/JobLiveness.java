@@ -30,6 +30,11 @@ public final class JobLiveness {
     return transport.mayLive(worldRank) && reasonOf(worldRank).isEmpty();
   }
 
+  /** What has become of a rank of the job that is not alive, for texts. */
+  String fate(int worldRank) {
+    return mayLive(worldRank) ? transport.fate(worldRank) : "has died";
+  }
+
   /** Whether a rank of the job has died, or has left the job with a reason. */
   public boolean isGone(int worldRank) {
     return !isAlive(worldRank) || !reasonOf(worldRank).isEmpty();

@@ -33,7 +33,7 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
 
   /** What has become of a rank that is not alive, for texts. */
   public String fate(int peer) {
-    return job.mayLive(ranks.worldRank(peer)) ? "cannot be reached" : "has died";
+    return job.fate(ranks.worldRank(peer));
   }
 
   /** Whether a rank has died, or has left with a reason, and so receives no more messages. */
