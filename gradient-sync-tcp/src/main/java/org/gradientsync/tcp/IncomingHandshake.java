@@ -16,6 +16,7 @@ final class IncomingHandshake {
   /** What has become of it. */
   enum State {
     GOES_ON,
+    OTHER_PROTOCOL,
     OTHER_SECRET,
     REFUSED,
     CONNECTED,
@@ -103,10 +104,12 @@ final class IncomingHandshake {
     hello = Handshake.Hello.decode(part);
     nonce = Handshake.random(Handshake.NONCE);
     if (hello == null) {
-      if (ByteBuffer.wrap(part).getLong() == Handshake.MAGIC) {
-        write(Handshake.challenge(nonce)); // it then sees that this is another version
+      ByteBuffer from = ByteBuffer.wrap(part);
+      if (from.getLong() != Handshake.MAGIC) {
+        return State.REFUSED;
       }
-      return State.REFUSED;
+      write(Handshake.challenge(nonce)); // it then sees that this is another version
+      return from.getInt() == Handshake.PROTOCOL ? State.REFUSED : State.OTHER_PROTOCOL;
     }
     write(Handshake.challenge(nonce));
     bytes.limit(Handshake.PROOF);

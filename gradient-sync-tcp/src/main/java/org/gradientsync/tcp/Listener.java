@@ -55,16 +55,40 @@ final class Listener implements AutoCloseable {
     boolean advance();
   }
 
+  /** Connections that were refused for the same reason. Any thread may read it. */
+  private static final class Refusals {
+    private final String reason;
+    private volatile int count;
+    private volatile SocketAddress last;
+
+    Refusals(String reason) {
+      this.reason = reason;
+    }
+
+    void add(SocketChannel channel) throws IOException {
+      last = channel.getRemoteAddress();
+      count++;
+    }
+
+    @Override
+    public String toString() {
+      return count == 0
+          ? ""
+          : "; %s connections %s, the last one from %s".formatted(count, reason, last);
+    }
+  }
+
   private final Selector selector;
   private final ServerSocketChannel server;
   private final Handshake handshake;
   private final Doorkeeper keeper;
   private final Deque<IncomingHandshake> pending = new ArrayDeque<>(); // oldest first
   private final Deque<IncomingHandshake> admitted = new ArrayDeque<>(); // not confirmed, as above
+  private final Refusals otherSecret = new Refusals("had another secret");
+  private final Refusals otherProtocol =
+      new Refusals("came from another version of gradient-sync-tcp");
   private final Thread thread;
   private volatile boolean closed;
-  private volatile int refused;
-  private volatile SocketAddress lastRefused;
   private volatile boolean withoutDescriptors;
 
   Listener(ServerSocketChannel server, Handshake handshake, Doorkeeper keeper, String name)
@@ -83,15 +107,10 @@ final class Listener implements AutoCloseable {
     thread.start();
   }
 
-  /**
-   * How many connections had another secret or cannot be accepted, for errors, or an empty text.
-   */
+  /** How many connections were refused and why, for errors, or an empty text. */
   String refusals(int rank) {
-    String secrets =
-        refused == 0
-            ? ""
-            : "; " + refused + " connections had another secret, the last one from " + lastRefused;
-    return secrets + (withoutDescriptors ? "; " + Descriptors.text(rank) : "");
+    String descriptors = withoutDescriptors ? "; " + Descriptors.text(rank) : "";
+    return "%s%s%s".formatted(otherSecret, otherProtocol, descriptors);
   }
 
   private void run() {
@@ -156,11 +175,8 @@ final class Listener implements AutoCloseable {
             admitted.add(one); // it has proved all, and must not end once it has confirmed
           }
         }
-        case OTHER_SECRET -> {
-          lastRefused = one.channel().getRemoteAddress();
-          refused++;
-          drop(one);
-        }
+        case OTHER_PROTOCOL -> refuse(one, otherProtocol);
+        case OTHER_SECRET -> refuse(one, otherSecret);
         case REFUSED -> drop(one);
         case CONNECTED -> {
           pending.remove(one);
@@ -177,6 +193,11 @@ final class Listener implements AutoCloseable {
     } catch (IOException | IllegalArgumentException e) {
       drop(one);
     }
+  }
+
+  private void refuse(IncomingHandshake one, Refusals why) throws IOException {
+    why.add(one.channel());
+    drop(one);
   }
 
   private void dropLate() {
