@@ -221,6 +221,30 @@ class RunIT {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({"2, 4", "4, 2"})
+  void otherNumbersOfRanksOnTwoNodesAreNamedOnBoth(int first, int second) throws Exception {
+    String master = "127.0.0.1:" + RanksAsProcesses.freePort();
+    List<Process> commands = new ArrayList<>();
+    Path all = folder;
+    for (int node = 0; node < 2; node++) {
+      ranks = node == 0 ? first : second;
+      folder = Files.createDirectory(all.resolve("node" + node));
+      commands.add(
+          start(
+              List.of("env", "GRADIENTSYNC_SECRET=of this test"),
+              List.of("--nnodes", "2", "--node-rank", "" + node, "--master", master),
+              "nothing"));
+    }
+    for (int node = 0; node < 2; node++) {
+      folder = all.resolve("node" + node);
+      String text = end(commands.get(node));
+      assertEquals(1, commands.get(node).exitValue(), text);
+      String says = "different numbers of ranks: rank 0 expects %s, rank ".formatted(first);
+      assertTrue(text.contains(says), text);
+    }
+  }
+
   private List<String> belowSsh(String connects) throws IOException {
     return List.of(
         "env",

@@ -50,7 +50,7 @@ public final class RunCommand extends Program {
       names = {"-np", "-n"},
       paramLabel = "RANKS",
       required = true,
-      description = "How many ranks.")
+      description = "How many ranks on all nodes together.")
   private int ranks;
 
   @Option(
