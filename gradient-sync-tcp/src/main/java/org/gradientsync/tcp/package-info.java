@@ -14,8 +14,10 @@
  * neither encrypted nor signed.
  *
  * <p><b>Messages.</b> Frames of four ints, big-endian: type, tag, length, id. Up to 64 KiB are sent
- * at once, while the peer's window of 4 MiB for early messages has room. Longer messages are
- * announced, and sent in pieces of 1 MiB, from memory to memory, once the peer has a receiver.
+ * at once, while the peer's window of 4 MiB for early messages has room; they are copied, so that
+ * several travel in one packet. Longer messages are announced, and sent in pieces of 1 MiB, from
+ * memory to memory, once the peer has a receiver. No sizes are set for the sockets' buffers,
+ * because the system then enlarges them as a connection needs; a size that was set would stay.
  *
  * <p><b>The way of a message.</b> An {@link Endpoint} has a {@link Peer} for each other rank, and
  * each Peer a {@link Link}, its connection. A SendMessage goes to its peer's {@link Outbox}, which
