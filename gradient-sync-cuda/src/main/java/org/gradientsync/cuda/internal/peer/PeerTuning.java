@@ -12,7 +12,7 @@ final class PeerTuning {
   private static final Set<PeerAlgorithm> CHOICES =
       EnumSet.of(PeerAlgorithm.ONE_SHOT, PeerAlgorithm.TWO_SHOT, PeerAlgorithm.STREAM);
   private static final int OVERLAP_SMS = 24;
-  private static final int MANY_RANKS = 5; // measured: 24 for 2 and for 4 ranks, 48 for 8
+  private static final int MANY_RANKS = 5; // measured: 48 for 2 ranks, 24 for 4, 48 for 8
 
   private final PeerLayout layout;
   private final int place;
@@ -43,7 +43,7 @@ final class PeerTuning {
   private static int overlapSms(Settings settings, int ranks) {
     String text = settings.get("overlap.sms").orElse(null);
     try {
-      int usual = ranks < MANY_RANKS ? OVERLAP_SMS : 2 * OVERLAP_SMS;
+      int usual = ranks == 2 || ranks >= MANY_RANKS ? 2 * OVERLAP_SMS : OVERLAP_SMS;
       int sms = text == null ? usual : Integer.parseInt(text);
       if (sms >= 1 && sms <= PeerLayout.MAX_BLOCKS) {
         return sms;

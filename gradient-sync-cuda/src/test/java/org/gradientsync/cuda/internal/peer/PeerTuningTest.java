@@ -104,9 +104,12 @@ class PeerTuningTest {
     assertEquals(198, first.mostBlocks(2, 132, PeerAlgorithm.TWO_SHOT_UNROLLED, false));
     assertEquals(132, first.mostBlocks(2, 132, PeerAlgorithm.STREAM, false));
     assertEquals(66, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, false));
-    assertEquals(72, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
-    assertEquals(24, first.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
-    assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
+    assertEquals(144, first.mostBlocks(3, 132, PeerAlgorithm.TWO_SHOT, true));
+    assertEquals(48, first.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
+    assertEquals(49, first.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
+    PeerTuning four = new PeerTuning(layout, 4, ALONE, 0, none);
+    assertEquals(24, four.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
+    assertEquals(48, four.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
     PeerTuning many = new PeerTuning(layout, 8, ALONE, 0, none);
     assertEquals(48, many.mostBlocks(1, 132, PeerAlgorithm.STREAM_FEW_CTAS, true));
     assertEquals(49, many.mostBlocks(1, 132, PeerAlgorithm.STAGED, true));
