@@ -100,19 +100,19 @@ public final class DjlTraining implements Callable<Integer> {
     return CommandLine.ExitCode.USAGE;
   }
 
-  private void requireAtLeast(int least, String option, int value) {
-    if (value < least) {
+  private void requireBetween(int least, int most, String option, int value) {
+    if (value < least || value > most) {
+      String range = most == Integer.MAX_VALUE ? least + " or more" : least + " to " + most;
       throw new ParameterException(
-          spec.commandLine(),
-          option + " must be " + least + " or more: " + option + " " + value + ".");
+          spec.commandLine(), "%s must be %s: %s %s.".formatted(option, range, option, value));
     }
   }
 
   @Override
   public Integer call() throws Exception {
-    requireAtLeast(1, "--epochs", epochs);
-    requireAtLeast(TRAINED, "--rows", rows);
-    requireAtLeast(1, "--batch", batch);
+    requireBetween(1, Integer.MAX_VALUE, "--epochs", epochs);
+    requireBetween(TRAINED, Integer.MAX_VALUE / (Digits.SIDE * Digits.SIDE), "--rows", rows);
+    requireBetween(1, Integer.MAX_VALUE, "--batch", batch);
     try (GradientSync sync = GradientSync.builder().elastic(elastic).create()) {
       if (batch < sync.size()) {
         throw new ParameterException(

@@ -67,7 +67,7 @@ class DjlTrainingIT {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"--batch=0", "--epochs=0", "--rows=4", "--rows=-5"})
+  @ValueSource(strings = {"--batch=0", "--epochs=0", "--rows=4", "--rows=-5", "--rows=2739138"})
   void whatCannotBeIsRefused(String option) throws Exception {
     Run run = Script.alone(PROGRAM).run(folder, option).exits(2);
     String name = option.substring(0, option.indexOf('='));
