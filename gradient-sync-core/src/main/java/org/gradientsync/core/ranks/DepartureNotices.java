@@ -17,13 +17,7 @@ import org.gradientsync.core.backend.ShortText;
  */
 public final class DepartureNotices implements AutoCloseable {
   private static final int REASON_BYTES = 496; // longer ones are truncated
-  private static final int ID = 0;
-  private static final int RANK = 8; // that the notice is about
-  private static final int KIND = 12;
-  private static final int DEPARTURE = 16;
-  private static final int BY_ITSELF = 20;
-  private static final int CALL = 24;
-  private static final int REASON = 32;
+  private static final int REASON = 32; // its place, after the other fields
   private static final int BYTES = REASON + REASON_BYTES;
   private static final int LEFT = 0;
   private static final int FAILED = 1; // leaves later
@@ -54,10 +48,11 @@ public final class DepartureNotices implements AutoCloseable {
   /** Receives what has arrived, and passes on what others may not know. */
   private void read() {
     for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
-      boolean valid = next.getLong(ID) == group.key().id(); // not of an earlier owner
-      if (valid && accept(next) && passesOn && passedOn++ < MAX_PASSED_ON) {
+      ByteBuffer in = next.duplicate().order(next.order());
+      boolean valid = in.getLong() == group.key().id(); // not of an earlier owner
+      int about = in.getInt();
+      if (valid && accept(in, about) && passesOn && passedOn++ < MAX_PASSED_ON) {
         ByteBuffer copy = HostBuffers.allocate(BYTES).put(0, next, 0, BYTES);
-        int about = next.getInt(RANK);
         try {
           send(copy, peer -> peer == about || isGone(peer));
         } catch (GradientSyncException e) {
@@ -68,16 +63,15 @@ public final class DepartureNotices implements AutoCloseable {
   }
 
   /** Returns false if it was known, or is invalid. */
-  private boolean accept(ByteBuffer message) {
-    Notice[] known = notices[message.getInt(KIND) == FAILED ? FAILED : LEFT];
-    int peer = message.getInt(RANK);
+  private boolean accept(ByteBuffer in, int peer) {
+    Notice[] known = notices[in.getInt() == FAILED ? FAILED : LEFT];
     if (peer < 0 || peer >= known.length || known[peer] != null) {
       return false;
     }
-    Departure departure = Departure.of(message.getInt(DEPARTURE));
-    boolean byItself = message.getInt(BY_ITSELF) != 0;
-    String reason = ShortText.get(message, REASON, REASON_BYTES);
-    known[peer] = new Notice(departure, byItself, message.getLong(CALL), reason);
+    Departure departure = Departure.of(in.getInt());
+    boolean byItself = in.getInt() != 0;
+    String reason = ShortText.get(in, REASON, REASON_BYTES);
+    known[peer] = new Notice(departure, byItself, in.getLong(), reason);
     return true;
   }
 
@@ -154,15 +148,11 @@ public final class DepartureNotices implements AutoCloseable {
 
   private ByteBuffer write(
       int kind, Departure departure, boolean byItself, long call, String reason) {
-    ByteBuffer leaving = own[kind];
-    leaving.putLong(ID, group.key().id());
-    leaving.putInt(RANK, group.rank());
-    leaving.putInt(KIND, kind);
-    leaving.putInt(DEPARTURE, departure.ordinal());
-    leaving.putInt(BY_ITSELF, byItself ? 1 : 0);
-    leaving.putLong(CALL, call);
-    ShortText.put(leaving, REASON, REASON_BYTES, reason);
-    return leaving;
+    ByteBuffer out = own[kind];
+    out.putLong(group.key().id()).putInt(group.rank()).putInt(kind);
+    out.putInt(departure.ordinal()).putInt(byItself ? 1 : 0).putLong(call);
+    ShortText.put(out, REASON, REASON_BYTES, reason);
+    return out.clear();
   }
 
   private void send(ByteBuffer memory, IntPredicate unreachable) {
