@@ -71,15 +71,14 @@ public final class CallRecord {
   private static final int MEMORY_OFFSET = 40;
   private static final int ENQUEUED = 48;
   private static final int NOT_FINITE = 56;
-  private static final int NAMES = 64; // of the input and the output, each with these fields:
-  private static final int NAME_HASH = 0;
+  private static final int NAME_HASH = 0; // in the name of the input or the output
   private static final int NAME_OFFSET = 8;
   private static final int NAME_TEXT = 16;
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
   private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
+  public static final int INPUT = 64; // the name of the input, or of the only buffer
+  public static final int OUTPUT = INPUT + NAME_FIELDS;
 
-  public static final int INPUT = 0; // the name of the input, or of the only buffer
-  public static final int OUTPUT = 1;
   private static final int NO_ELEMENT = -1;
   private static final int NO_OP = HostCall.NO_TAG;
   private static final int FIRST_ELEMENT = 100;
@@ -193,8 +192,7 @@ public final class CallRecord {
   }
 
   private static void writeName(
-      ByteBuffer target, int which, AbstractDeviceBuffer buffer, boolean hasOffset) {
-    int at = name(which);
+      ByteBuffer target, int at, AbstractDeviceBuffer buffer, boolean hasOffset) {
     target.putLong(at + NAME_HASH, buffer == null ? 0 : buffer.nameHash());
     target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
     if (buffer != null) {
@@ -204,19 +202,13 @@ public final class CallRecord {
     }
   }
 
-  private static int name(int which) {
-    return NAMES + which * NAME_FIELDS;
-  }
-
   public static long notFinite(ByteBuffer call) {
     return call.getLong(NOT_FINITE);
   }
 
   /** Whether two ranks have enqueued the same number of calls, as far as they know. */
   public static boolean sameEnqueued(ByteBuffer a, ByteBuffer b) {
-    return a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
-        || a.getLong(ENQUEUED) < 0
-        || b.getLong(ENQUEUED) < 0;
+    return enqueued(a) == enqueued(b) || enqueued(a) < 0 || enqueued(b) < 0;
   }
 
   public static long enqueued(ByteBuffer call) {
@@ -245,8 +237,8 @@ public final class CallRecord {
     return same(a, b)
         && a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
         && a.getLong(NOT_FINITE) == b.getLong(NOT_FINITE)
-        && sameNames(a, b, name(INPUT))
-        && sameNames(a, b, name(OUTPUT));
+        && sameNames(a, b, INPUT)
+        && sameNames(a, b, OUTPUT);
   }
 
   private static boolean sameNames(ByteBuffer a, ByteBuffer b, int at) {
@@ -255,13 +247,13 @@ public final class CallRecord {
   }
 
   /** Whether the rank has named its {@link #INPUT} or {@link #OUTPUT}. */
-  public static boolean hasName(ByteBuffer call, int which) {
-    return call.getLong(name(which) + NAME_HASH) != 0;
+  public static boolean hasName(ByteBuffer call, int at) {
+    return call.getLong(at + NAME_HASH) != 0;
   }
 
   /** Whether two ranks mean the same part of the same buffer, if both have named it. */
-  public static boolean sameName(ByteBuffer a, ByteBuffer b, int which) {
-    return !hasName(a, which) || !hasName(b, which) || sameNames(a, b, name(which));
+  public static boolean sameName(ByteBuffer a, ByteBuffer b, int at) {
+    return !hasName(a, at) || !hasName(b, at) || sameNames(a, b, at);
   }
 
   /** The kind of a call, or null if it is invalid. */
@@ -323,12 +315,12 @@ public final class CallRecord {
     }
   }
 
-  private static void appendName(StringBuilder text, ByteBuffer call, int which, String before) {
-    String name = ShortText.get(call, name(which) + NAME_TEXT, NAME_BYTES);
+  private static void appendName(StringBuilder text, ByteBuffer call, int at, String before) {
+    String name = ShortText.get(call, at + NAME_TEXT, NAME_BYTES);
     if (!name.isEmpty()) {
       text.append(before).append('"').append(name).append('"');
     }
-    long offset = call.getLong(name(which) + NAME_OFFSET);
+    long offset = call.getLong(at + NAME_OFFSET);
     if (offset != 0) {
       text.append(" at offset ").append(offset);
     }
