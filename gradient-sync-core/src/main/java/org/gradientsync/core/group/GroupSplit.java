@@ -67,19 +67,17 @@ record GroupSplit(ProcessGroup group, Exchange exchange, Origin origin) {
   private int reserve(long[] all) {
     int lowest = (int) LongStream.of(ofEach(all, FREE)).max().getAsLong();
     long[] reserved = new long[group.size()];
-    while (true) {
+    while (lowest < Job.MAX_GROUPS) {
       int own = group.job().reserveFrom(lowest);
       allGather(new long[] {own}, reserved);
       lowest = (int) LongStream.of(reserved).max().getAsLong();
-      if (lowest < Job.MAX_GROUPS && LongStream.of(reserved).min().getAsLong() == lowest) {
+      if (LongStream.of(reserved).min().getAsLong() == lowest) {
         return lowest;
       }
       group.job().release(own);
-      if (lowest >= Job.MAX_GROUPS) {
-        return lowest;
-      }
       LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(2_000_000));
     }
+    return lowest;
   }
 
   private long[] ofEach(long[] all, int word) {
