@@ -51,9 +51,7 @@ public final class GatheredCalls {
 
   /** What is sent for a payload: a few sizes, so that there are few messages. */
   static int sentBytes(int payload) {
-    return payload == 0
-        ? 0
-        : Math.max(MIN_PAYLOAD, Integer.highestOneBit(Math.max(1, payload - 1)) << 1);
+    return payload == 0 ? 0 : Math.max(MIN_PAYLOAD, Integer.highestOneBit(payload - 1) << 1);
   }
 
   static int bytes(int ranks, int payload, int nodeSize) {
