@@ -14,12 +14,7 @@ public interface MatchingGroup extends RankGroup {
   /** Whether a message has finished. Breaks the group if it never will. */
   boolean test(Message message, int peer);
 
-  /**
-   * Waits for a message that a rank sends when it reaches a call.
-   *
-   * @param phase what the rank must reach
-   * @param number of the collective, or the {@link Arrivals#reached} stage of a message
-   */
+  /** Waits until a rank reaches a phase: of the collective, or the stage of a {@link Link}. */
   void await(Message message, int peer, WaitPhase phase, long number);
 
   /** Breaks the group, because a rank has left or given up in the middle of a call; says why. */
