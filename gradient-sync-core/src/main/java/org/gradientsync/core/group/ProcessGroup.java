@@ -246,11 +246,6 @@ public final class ProcessGroup implements MatchingGroup {
     messageMatcher.exchange(origin, messages, body);
   }
 
-  /** Restarts the numbers of calls in messages. Every rank calls this after the same call. */
-  public synchronized void countFromHere() {
-    parts.calls().countFromHere();
-  }
-
   @Override
   public void await(Message message, int peer) {
     wait.await(message, peer);

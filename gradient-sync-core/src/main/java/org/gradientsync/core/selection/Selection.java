@@ -193,7 +193,7 @@ public final class Selection {
         reducer = new CompressedReducer(reducer, group, device, wire);
       }
       report(group, device, rejectedDevices, reducer, wire, rejected, logs);
-      group.countFromHere();
+      group.deviceCalls().countFromHere();
       group.addState(device::state);
       group.addState(reducer::state);
       return new Choice(
