@@ -281,11 +281,7 @@ public final class ProcessGroup implements MatchingGroup {
     return state.timedOut(message);
   }
 
-  /**
-   * Adds lines to this rank's reports. Any thread may call it.
-   *
-   * @param state returns lines of text; called by any thread
-   */
+  /** Adds lines to this rank's reports. Any thread may call this, and the supplier. */
   public void addState(Supplier<List<String>> state) {
     report.add(state);
   }
