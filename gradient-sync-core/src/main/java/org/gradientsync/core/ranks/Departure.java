@@ -1,5 +1,8 @@
 package org.gradientsync.core.ranks;
 
+import java.util.Arrays;
+import java.util.List;
+
 /** How a rank left a group. The exceptions of the other ranks report it. */
 public enum Departure {
   CLOSED("it closed its side or ended"),
@@ -25,18 +28,12 @@ public enum Departure {
 
   /** What ends this process, in a shutdown hook; {@link #CLOSED} if its last thread has ended. */
   public static Departure ofThisProcess() {
-    Departure found = CLOSED;
-    for (StackTraceElement[] frames : Thread.getAllStackTraces().values()) {
-      for (StackTraceElement frame : frames) {
-        if (frame.getClassName().startsWith("java.lang.Terminator")) {
-          return SIGNAL;
-        }
-        if (frame.getClassName().equals("java.lang.Runtime")
-            && frame.getMethodName().equals("exit")) {
-          found = EXIT;
-        }
-      }
-    }
-    return found;
+    List<String> frames =
+        Thread.getAllStackTraces().values().stream()
+            .flatMap(Arrays::stream)
+            .map(frame -> frame.getClassName() + "." + frame.getMethodName())
+            .toList();
+    boolean signal = frames.stream().anyMatch(name -> name.startsWith("java.lang.Terminator"));
+    return signal ? SIGNAL : frames.contains("java.lang.Runtime.exit") ? EXIT : CLOSED;
   }
 }
