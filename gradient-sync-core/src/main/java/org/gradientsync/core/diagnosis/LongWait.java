@@ -1,7 +1,6 @@
 package org.gradientsync.core.diagnosis;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.Locale;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.core.backend.WaitClock;
@@ -110,8 +109,8 @@ public final class LongWait {
   }
 
   Probe.Wait toSend(int rank) {
-    ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
-    call.put(0, group.calls().currentBytes(), 0, CallRecord.BYTES);
+    ByteBuffer own = group.calls().currentBytes();
+    ByteBuffer call = CallRecord.allocate().put(0, own, 0, CallRecord.BYTES);
     return new Probe.Wait(rank, awaited(), group.key(), phase, number, id, call);
   }
 }

@@ -1,7 +1,6 @@
 package org.gradientsync.core.diagnosis;
 
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -111,7 +110,7 @@ public final class Probe {
       long phase = in.getLong();
       long number = in.getLong();
       long id = in.getLong();
-      ByteBuffer call = ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+      ByteBuffer call = CallRecord.allocate();
       in.get(call.array());
       if (!isBelow(waiting, ranks)
           || !isBelow(awaited, ranks)

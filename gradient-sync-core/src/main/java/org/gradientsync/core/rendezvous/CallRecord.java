@@ -2,6 +2,7 @@ package org.gradientsync.core.rendezvous;
 
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.HostBuffers;
@@ -85,6 +86,10 @@ public final class CallRecord {
   private static final int KIND_BITS = 8; // below the origin
 
   private CallRecord() {}
+
+  public static ByteBuffer allocate() {
+    return ByteBuffer.allocate(BYTES).order(ByteOrder.nativeOrder());
+  }
 
   /**
    * Writes what all ranks compare, and this rank's own fields: for example how many calls it has

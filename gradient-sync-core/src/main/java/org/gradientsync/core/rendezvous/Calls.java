@@ -2,7 +2,6 @@ package org.gradientsync.core.rendezvous;
 
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -43,16 +42,12 @@ public final class Calls implements DeviceCalls {
   public Calls(Set<Long> callerThreads, int ranks) {
     this.callerThreads = callerThreads;
     this.ranks = ranks;
-    Arrays.setAll(records, call -> newRecord());
-  }
-
-  private static ByteBuffer newRecord() {
-    return ByteBuffer.allocate(CallRecord.BYTES).order(ByteOrder.nativeOrder());
+    Arrays.setAll(records, call -> CallRecord.allocate());
   }
 
   @Override
   public String describe(CollectiveCall call) {
-    ByteBuffer record = newRecord();
+    ByteBuffer record = CallRecord.allocate();
     CallRecord.write(record, 0, 0, Origin.SYNC, call, ranks);
     return CallRecord.describe(record);
   }
