@@ -190,8 +190,8 @@ final class LeaderExchange implements AutoCloseable {
     }
   }
 
-  /** Sends and receives what can be, once this node has come. True if all calls are there. */
-  boolean advance() {
+  /** Sends and receives what can be, after this node has come. Publishes all calls at last. */
+  void advance(long sequence) {
     while (done < steps.length) {
       Step step = steps[done];
       if (!sent) {
@@ -199,7 +199,7 @@ final class LeaderExchange implements AutoCloseable {
         sent = true;
       }
       if (!step.receive.test()) {
-        return false;
+        return;
       }
       step.take();
       done++;
@@ -208,7 +208,7 @@ final class LeaderExchange implements AutoCloseable {
     if (sums != null) {
       sums.finish(slot);
     }
-    return true;
+    calls.publish(sequence, same);
   }
 
   /** Reads what all ranks of this node have written. */
@@ -226,11 +226,6 @@ final class LeaderExchange implements AutoCloseable {
     } else if (sums != null) {
       sums.begin(slot);
     }
-  }
-
-  /** Whether the calls of all ranks are the same, once all are there. */
-  boolean areSame() {
-    return same;
   }
 
   /** Whether this leader needs nothing more from another one in the current call. */

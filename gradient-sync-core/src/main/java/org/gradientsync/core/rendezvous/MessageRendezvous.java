@@ -203,8 +203,8 @@ public final class MessageRendezvous implements Rendezvous {
           exchange.open();
         }
       }
-      if (come == nodeSize && exchange.advance()) {
-        calls.publish(current, exchange.areSame());
+      if (come == nodeSize) {
+        exchange.advance(current);
       }
     }
     return calls.isGathered(current);
