@@ -1,8 +1,7 @@
 package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.stream.IntStream;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -74,11 +73,9 @@ final class LeaderExchange implements AutoCloseable {
     }
 
     private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
-      List<Integer> ranks = new ArrayList<>();
-      for (int node = first; node < first + blocks; node++) {
-        ranks.addAll(layout.ranksOf(node % layout.nodes()));
-      }
-      return ranks.stream().mapToInt(Integer::intValue).toArray();
+      return IntStream.range(first, first + blocks)
+          .flatMap(node -> layout.ranksOf(node % layout.nodes()).stream().mapToInt(rank -> rank))
+          .toArray();
     }
 
     void send() {
@@ -170,7 +167,7 @@ final class LeaderExchange implements AutoCloseable {
     this.group = group;
     this.calls = calls;
     rank = group.rank();
-    own = layout.ranksOf(layout.node()).stream().mapToInt(Integer::intValue).toArray();
+    own = Step.ranksOf(layout, layout.node(), 1);
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
