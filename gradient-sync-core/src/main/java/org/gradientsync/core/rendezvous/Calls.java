@@ -79,14 +79,8 @@ public final class Calls implements DeviceCalls {
     ended.lazySet(last(0), -recorded);
   }
 
+  /** Allocates only for a thread's first call. */
   private ByteBuffer begin(long number, Origin origin, CollectiveCall call) {
-    ByteBuffer record = next();
-    CallRecord.write(record, number, enqueued, origin, call, ranks);
-    return record;
-  }
-
-  /** Begins a call and returns its memory. Allocates only for a thread's first call. */
-  ByteBuffer next() {
     if (caller.get() != Thread.currentThread()) {
       caller = new WeakReference<>(Thread.currentThread());
       if (callerThreads.size() < 2) {
@@ -98,6 +92,7 @@ public final class Calls implements DeviceCalls {
     began[at] = System.nanoTime();
     recorded++;
     shown = null;
+    CallRecord.write(records[at], number, enqueued, origin, call, ranks);
     return records[at];
   }
 

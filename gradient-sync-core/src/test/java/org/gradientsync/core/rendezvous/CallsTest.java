@@ -4,14 +4,21 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.HashSet;
 import java.util.List;
+import org.gradientsync.core.rendezvous.CallRecord.Origin;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
 import org.junit.jupiter.api.Test;
 
 /** Which of the recent calls are finished. */
 class CallsTest {
+  private static final CollectiveCall BARRIER =
+      new CollectiveCall(Kind.BARRIER, null, null, null, RankGroup.NO_RANK);
+
   private static Calls enqueued(int number) {
     Calls calls = new Calls(new HashSet<>(), 1);
     for (int i = 0; i < number; i++) {
-      calls.next();
+      calls.record(Origin.SYNC, BARRIER);
       calls.enqueuedMessage();
     }
     return calls;
@@ -36,7 +43,7 @@ class CallsTest {
   @Test
   void deviceDoesNotCompleteHostCalls() {
     Calls calls = enqueued(1);
-    calls.next();
+    calls.record(Origin.SYNC, BARRIER);
     assertEquals(0, calls.pending());
     calls.finished();
     calls.done(2);
