@@ -53,6 +53,8 @@ final class Survivors {
   private static final int NONE = -1;
 
   private final GroupTransport messages;
+  private final RankMap ranks;
+  private final int rank;
   private final Job job;
   private final BitSet gone = new BitSet();
   private final BitSet silent = new BitSet(); // of these, those waited for in vain
@@ -73,6 +75,8 @@ final class Survivors {
 
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
+    ranks = messages.ranks();
+    rank = messages.rank();
     this.job = job;
     setBytes = (messages.size() + Byte.SIZE - 1) / Byte.SIZE;
     mailbox = new Mailbox(messages, Channel.SURVIVORS, HEADER + 2 * setBytes);
@@ -80,20 +84,12 @@ final class Survivors {
 
   /** The world ranks that are not left, after the agreement. */
   List<Integer> lost() {
-    return gone.stream().map(ranks()::worldRank).boxed().toList();
+    return gone.stream().map(ranks::worldRank).boxed().toList();
   }
 
   /** Those of them that have not come, and have neither ended nor left, if this is all the job. */
   List<Integer> silent() {
-    return lost().stream().filter(rank -> messages.key().isWorld() && silent.get(rank)).toList();
-  }
-
-  private RankMap ranks() {
-    return messages.ranks();
-  }
-
-  private int rank() {
-    return messages.rank();
+    return lost().stream().filter(peer -> messages.key().isWorld() && silent.get(peer)).toList();
   }
 
   /** Agrees on the ranks that are left of a group. See {@link ProcessGroup#survivors}. */
@@ -107,7 +103,7 @@ final class Survivors {
         look();
         requireWanted();
         int leader = gone.nextClearBit(0);
-        GroupTransport part = leader == rank() ? lead() : follow(leader);
+        GroupTransport part = leader == rank ? lead() : follow(leader);
         if (part != null) {
           reserved = NONE; // it is the group's now
           return part;
@@ -121,22 +117,22 @@ final class Survivors {
   /** Whether a rank has died, or has left. Throws if this process is ending. */
   private boolean isLost(int peer) {
     state.requireNotEnding();
-    int number = group.ranks().find(ranks().worldRank(peer));
+    int number = group.ranks().find(ranks.worldRank(peer));
     return number == RankMap.NO_RANK
         || group.liveness().isUnreachable(number)
-        || job.liveness.hasLeft(ranks().worldRank(peer));
+        || job.liveness.hasLeft(ranks.worldRank(peer));
   }
 
   /** Whether a rank that the group still had has neither ended nor left, as far as is known. */
   private boolean mayLive(int peer) {
-    int number = group.ranks().find(ranks().worldRank(peer));
+    int number = group.ranks().find(ranks.worldRank(peer));
     return number != RankMap.NO_RANK
         && group.liveness().mayLive(number)
-        && !job.liveness.hasLeft(ranks().worldRank(peer));
+        && !job.liveness.hasLeft(ranks.worldRank(peer));
   }
 
   private void look() {
-    members().stream().filter(peer -> peer != rank() && isLost(peer)).forEach(gone::set);
+    members().stream().filter(peer -> peer != rank && isLost(peer)).forEach(gone::set);
   }
 
   /** Throws if ranks have agreed to go on without this one, also if they have ended since. */
@@ -144,7 +140,7 @@ final class Survivors {
     receive();
     if (letters.values().stream()
         .flatMap(Deque::stream)
-        .anyMatch(letter -> letter.type == COMMIT && letter.gone.get(rank()))) {
+        .anyMatch(letter -> letter.type == COMMIT && letter.gone.get(rank))) {
       throw notWanted();
     }
   }
@@ -152,9 +148,9 @@ final class Survivors {
   /** As above, and if a lower rank, which would lead, takes this one for lost. */
   private void requireWanted() {
     requireNotLeftBehind();
-    for (int peer = 0; peer < rank(); peer++) {
+    for (int peer = 0; peer < rank; peer++) {
       Letter next = lettersOf(peer).peek();
-      if (next != null && next.gone.get(rank())) {
+      if (next != null && next.gone.get(rank)) {
         throw notWanted();
       }
     }
@@ -163,7 +159,7 @@ final class Survivors {
   private RankLostException notWanted() {
     return new RankLostException(
         "the other ranks go on without this one, which did not come in time, or which some of them could not reach: rank="
-            + rank());
+            + rank);
   }
 
   private GroupTransport lead() {
@@ -176,7 +172,7 @@ final class Survivors {
       if (context >= Job.MAX_GROUPS) {
         throw new RankLostException(
             "cannot go on: all %s tag ranges are in use, rank=%s; close communicators and syncs that are not needed"
-                .formatted(Job.MAX_GROUPS, rank()));
+                .formatted(Job.MAX_GROUPS, rank));
       }
       reserved = context;
       long id = ThreadLocalRandom.current().nextLong();
@@ -202,7 +198,7 @@ final class Survivors {
   }
 
   private void tell(IntStream peers, int type, int context, long id) {
-    peers.filter(peer -> peer != rank()).forEach(p -> send(p, type, context, ballot, id));
+    peers.filter(peer -> peer != rank).forEach(p -> send(p, type, context, ballot, id));
   }
 
   /**
@@ -212,7 +208,7 @@ final class Survivors {
   private boolean collect(int type, long number, BitSet answered) {
     int before = gone.cardinality();
     long since = time.look();
-    answered.set(rank());
+    answered.set(rank);
     while (true) {
       look();
       requireNotLeftBehind();
@@ -251,10 +247,10 @@ final class Survivors {
     List<Integer> silent = gone.stream().filter(this::mayLive).boxed().toList();
     int more = members.cardinality() - silent.size();
     if (more < 0 || more == 0 && silent.get(0) < members.nextSetBit(0)) {
-      String came = ranks().names(members.stream().boxed().toList());
+      String came = ranks.names(members.stream().boxed().toList());
       throw new RankLostException(
           "%s did not come to go on together, and may do so without this rank: came=%s, rank=%s, waited=%s; of a divided network the part with more than half of the ranks goes on, of two halves that with the lowest rank"
-              .formatted(ranks().names(silent), came, rank(), Amounts.time(time.look())));
+              .formatted(ranks.names(silent), came, rank, Amounts.time(time.look())));
     }
   }
 
@@ -296,9 +292,7 @@ final class Survivors {
       }
       // If the leader's node is silent, this finds its ranks together, not one after the other.
       boolean mayBeSilent = time.look() - since > (asked - leader + 1) * SILENT_NANOS;
-      if (mayBeSilent
-          && asked + 1 < rank()
-          && ranks().nodeOf(asked + 1) == ranks().nodeOf(leader)) {
+      if (mayBeSilent && asked + 1 < rank && ranks.nodeOf(asked + 1) == ranks.nodeOf(leader)) {
         asked++;
         if (!gone.get(asked)) {
           send(asked, JOIN, NONE, 0, 0);
@@ -320,7 +314,7 @@ final class Survivors {
   }
 
   private void addGone(Letter letter) {
-    letter.gone.stream().filter(peer -> peer != rank()).forEach(gone::set);
+    letter.gone.stream().filter(peer -> peer != rank).forEach(gone::set);
     silent.or(letter.silent);
   }
 
@@ -349,7 +343,7 @@ final class Survivors {
   /** A rank whose messages are broken is lost. */
   private void send(int peer, int type, int context, long number, long id) {
     ByteBuffer out = HostBuffers.allocate(HEADER + 2 * setBytes);
-    out.putInt(rank()).putInt(type).putLong(context).putLong(number).putLong(id);
+    out.putInt(rank).putInt(type).putLong(context).putLong(number).putLong(id);
     out.put(gone.toByteArray()).position(HEADER + setBytes);
     out.put(silent.toByteArray()).clear();
     try {
@@ -362,7 +356,7 @@ final class Survivors {
   private void pause() {
     if (Thread.currentThread().isInterrupted()) {
       throw new RankLostException(
-          "interrupted while the ranks agree on how to go on, rank=" + rank());
+          "interrupted while the ranks agree on how to go on, rank=" + rank);
     }
     LockSupport.parkNanos(PARK_NANOS);
   }
