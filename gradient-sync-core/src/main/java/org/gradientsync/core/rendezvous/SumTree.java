@@ -1,6 +1,7 @@
 package org.gradientsync.core.rendezvous;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,10 +34,7 @@ public final class SumTree {
     slots.put(key(0, node), count++);
     for (int round = 0; round < last; round++) {
       int[][] own = subtrees(rounds.first(round), LeaderRounds.distance(round));
-      given[round] = new int[own.length];
-      for (int i = 0; i < own.length; i++) {
-        given[round][i] = slot(own[i][0], own[i][1]);
-      }
+      given[round] = Arrays.stream(own).mapToInt(subtree -> slot(subtree[0], subtree[1])).toArray();
       additions[round] = pending.toArray(int[][]::new);
       pending.clear();
       int[][] other = subtrees(rounds.ofSource(round).first(round), LeaderRounds.distance(round));
