@@ -39,9 +39,6 @@ public final class CallMatcher {
       rendezvous.arrive(sequence, record);
       awaitAll(rendezvous, sequence);
     } catch (RuntimeException | Error e) {
-      if (matching.isBroken()) {
-        throw e;
-      }
       throw matching.failed(e);
     }
     if (found < 0 && areAllSame(rendezvous)) {
