@@ -76,7 +76,7 @@ public final class LocalRanks {
    *     GradientSyncException}, otherwise one with the rank in its message and the first exception
    *     as cause. Also if the calling thread is interrupted, unless all ranks succeed nevertheless.
    *     For each thread that is left running, a suppressed exception has its name and current stack
-   *     trace. Not if the others have gone on without the rank, as {@link GradientSync#survivors}
+   *     trace. Not thrown if the others go on without the rank, as {@link GradientSync#survivors}
    *     says, and end well: then its exception is logged
    * @throws IllegalArgumentException if the number of ranks is out of range
    */

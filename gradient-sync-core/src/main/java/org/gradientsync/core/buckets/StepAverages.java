@@ -92,7 +92,9 @@ final class StepAverages implements AutoCloseable {
     shard.ticket = run(shard.gather);
   }
 
-  /** The update has thrown: meets the others, which may wait in the gather of these weights. */
+  /**
+   * After an update has thrown: meets the others, which may wait in the gather of these weights.
+   */
   private void endUpdate() {
     settle();
     if (lane == null || lane.hasSucceeded(lastTicket)) { // otherwise all have met there

@@ -177,7 +177,7 @@ public final class DeadlockDetector implements AutoCloseable {
     }
   }
 
-  /** Tells an open group of a cycle: of the first one also its other ranks, which pass it on. */
+  /** Tells an open group of a cycle. Its other ranks learn of the first one, and pass it on. */
   private void tell(LongWait wait, Probe cycle) {
     if (wait == null) {
       return;

@@ -33,7 +33,7 @@ public final class LongWait {
   Probe suspected; // or null
   long suspectedAt;
   Probe found; // a cycle that the group's ranks are told of; or null
-  boolean told; // the group's ranks of the first one
+  boolean told; // whether the group's ranks were told of the first cycle
 
   public LongWait(GroupParts group, DeadlockDetector detector) {
     this.group = group;

@@ -112,9 +112,9 @@ final class Watchers {
   }
 
   /**
-   * The awaited rank, or another one that the call needs, has left or given up. What it has done
-   * before, its own notice, or a word about a cycle of waits may still come. If it had finished the
-   * call, what it has sent is on its way, however slow that is.
+   * The awaited rank, or another one that the call needs, has left or given up. Messages that it
+   * sent before, its notice, or news of a cycle of waits may still arrive. If it had finished the
+   * call, all that it sent will arrive, however slowly.
    */
   private void lookForDeparted(long waited) {
     int peer = wait.peer();

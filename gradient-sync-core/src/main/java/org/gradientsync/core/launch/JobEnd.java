@@ -95,7 +95,7 @@ final class JobEnd implements UncaughtExceptionHandler {
     SharedFiles.leaveDeletionToCaller();
   }
 
-  /** Ends this rank as one of these from now on. */
+  /** From now on this rank ends together with these ranks. */
   void follow(JobProcess process, ProcessGroup ranks) {
     job = process;
     world = ranks;

@@ -116,7 +116,7 @@ public final class LocalGroup {
     left.set(rank, 1);
   }
 
-  /** Whether a rank takes part; those that go on have to know. */
+  /** Whether a rank takes part. Always true in a job that ends with its first lost rank. */
   boolean isAlive(int rank) {
     return !goesOn || left.get(rank) == 0;
   }

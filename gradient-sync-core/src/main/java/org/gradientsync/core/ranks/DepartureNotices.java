@@ -27,7 +27,7 @@ public final class DepartureNotices implements AutoCloseable {
   private final JobLiveness job;
   private final int[] neighbours;
   private final boolean passesOn;
-  // By kind; made early, because there may be no memory left later.
+  // One for each kind, allocated early: later there may be no memory left.
   private final ByteBuffer[] own = {HostBuffers.allocate(BYTES), HostBuffers.allocate(BYTES)};
   private final Mailbox mailbox;
   private final Notice[][] notices; // by kind and rank; each null until it comes

@@ -12,7 +12,7 @@ public record Liveness(RankMap ranks, JobLiveness job, DepartureNotices departur
     return job.isAlive(ranks.worldRank(peer));
   }
 
-  /** Whether no rank is known to have died, those left out that the job has gone on without. */
+  /** Whether no rank is known to have died, apart from those that the job has left behind. */
   public boolean isComplete() {
     return ranks.all().stream()
         .allMatch(peer -> isAlive(peer) || job.isLeftBehind(ranks.worldRank(peer)));

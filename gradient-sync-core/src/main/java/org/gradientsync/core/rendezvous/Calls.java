@@ -33,7 +33,7 @@ public final class Calls implements DeviceCalls {
   private final ByteBuffer[] records = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
   private volatile long recorded;
-  private volatile ByteBuffer shown; // of several messages that for which this rank waits, or null
+  private volatile ByteBuffer shown; // the message of several that this rank waits for, or null
 
   // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
   // its negative number here, so that its completion is not applied to a newer one in its slot.

@@ -10,7 +10,7 @@ package org.gradientsync.core.rendezvous;
 public record LeaderRounds(int nodes, int node) {
   private static final int HEADER = Long.BYTES; // the payload of each entry, and the form
 
-  /** The number of rounds: a message in each direction in each of them. */
+  /** The number of rounds. In each one a node sends a message and receives one. */
   public int count() {
     return Integer.SIZE - Integer.numberOfLeadingZeros(nodes - 1);
   }

@@ -97,7 +97,7 @@ public final class MessageMatcher {
     return first;
   }
 
-  /** Exchanges the calls of all links; again only where the other rank does, too: of one origin. */
+  /** Exchanges the calls of all links; again only those of one origin, as the other ranks do. */
   private void exchangeCalls(boolean again) {
     for (int i = 0; i < links.size(); i++) {
       Link link = links.get(i);

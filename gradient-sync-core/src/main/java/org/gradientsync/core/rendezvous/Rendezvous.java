@@ -31,12 +31,12 @@ public interface Rendezvous extends AutoCloseable {
   /** A rank's {@link CallRecord}. Valid after all arrivals and sends, until the next call. */
   ByteBuffer call(int peer);
 
-  /** Whether {@link #arrival} and {@link #sent} have finished for all ranks, if known at once. */
+  /** Whether {@link #arrival} and {@link #sent} are known to have finished for all ranks. */
   default boolean isComplete() {
     return false;
   }
 
-  /** Whether the calls of all ranks are known to be the same in every respect; valid as they. */
+  /** Whether all ranks' calls are known to be the same in every respect. Valid while they are. */
   default boolean areAllSame() {
     return false;
   }

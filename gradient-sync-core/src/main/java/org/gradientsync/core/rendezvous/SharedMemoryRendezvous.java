@@ -149,7 +149,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     return counters[peer][ABANDONED].get() > 0;
   }
 
-  /** A rank that gave up in a later call went on only after this rank had done its part of this. */
+  /** Not if it gave up in a later call: it began that after this rank had done its part of this. */
   @Override
   public boolean gaveUp(int peer) {
     return abandoned(peer) && counters[peer][ABANDONED].get() <= current;

@@ -34,8 +34,7 @@ final class GradientSyncImpl extends SyncCalls implements Admission {
   private final Set<GradientSyncImpl> parts = new LinkedHashSet<>(); // guarded by itself
   private final Unclosed unclosed;
   private final Runnable stop = this::requestStop;
-  private AtomicBoolean stopRequested =
-      new AtomicBoolean(); // one with all that take this one's place
+  private AtomicBoolean stopRequested = new AtomicBoolean(); // shared with successors
   private boolean stopsOnSignal;
   Transport undecided; // of a job that others may have gone to, or null
 

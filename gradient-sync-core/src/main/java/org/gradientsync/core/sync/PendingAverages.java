@@ -66,7 +66,7 @@ final class PendingAverages {
     }
   }
 
-  /** A call has thrown what has ended all averages. */
+  /** A call has thrown the failure that ended all averages. */
   void seen() {
     seen = true;
   }

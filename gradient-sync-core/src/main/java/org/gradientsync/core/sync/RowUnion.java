@@ -31,7 +31,9 @@ final class RowUnion {
     ends = new int[ranks + 1];
   }
 
-  /** Begins anew, with a list of a rank's own indices. Returns not a copy, possibly longer. */
+  /**
+   * Starts a union with this rank's indices. Returns its own list, in an array that may be longer.
+   */
   long[] sort(long[] indices) {
     count = indices.length;
     if (own.length <= count) {
@@ -49,7 +51,7 @@ final class RowUnion {
     long last = END;
     for (int i = 0; i < count; i++) {
       int place = (int) keys[i] & ((1 << placeBits) - 1);
-      long index = indices[place] < 0 ? END - 1 : indices[place]; // if changed: no row, and sorted
+      long index = indices[place] < 0 ? END - 1 : indices[place]; // changed meanwhile: no row
       table[i] = place;
       if (index != last) {
         own[distinct] = index;
@@ -153,7 +155,7 @@ final class RowUnion {
     long[] from = merged;
     long[] to = lists;
     int rows = 0;
-    for (int i = 0; i < all; i++) { // the last of equal ones is this rank's, if it has one
+    for (int i = 0; i < all; i++) { // of equal ones, this rank's comes last
       long index = from[i];
       to[rows] = index;
       table[count + rows] = starts[taken[i]];

@@ -199,7 +199,7 @@ abstract class SyncCalls extends ChosenSync {
     communicator = choice.communicator().intercepted(interceptor);
   }
 
-  /** Closes the buffers of calls, after the sync: calls hold the locks of these first. */
+  /** Closes buffers that calls keep. After the sync: calls take these locks before the sync's. */
   void closeKept() {
     Resources.closeAll(arrays, sparse);
   }

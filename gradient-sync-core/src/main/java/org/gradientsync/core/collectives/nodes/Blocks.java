@@ -25,7 +25,7 @@ record Blocks(long length, int nodes, int node) {
     return before(to) - before(from);
   }
 
-  /** The block before which the row ends; those from it on are at its beginning. */
+  /** The first block that wraps around: from it on, blocks lie at the beginning of the row. */
   private int end() {
     return nodes - node;
   }

@@ -94,7 +94,7 @@ final class ColumnSteps {
     return taken[taken.length - 1];
   }
 
-  /** The oldest column that has not left, or the last one. */
+  /** The oldest column whose slots are in use, or the last one. */
   int left() {
     return Math.min(left, columns - 1);
   }

@@ -35,7 +35,7 @@ abstract class PairwisePlan extends CarrierPlan {
     window = Math.max(MIN_WINDOW, 2 * nodes);
   }
 
-  /** The node to which this one sends in a turn; its own number in a turn at home. */
+  /** The node to which this one sends in a turn; its own number in the turn inside the node. */
   final int target(int turn) {
     return (layout.node() + turn) % nodes;
   }
