@@ -254,7 +254,9 @@ public interface Communicator extends AutoCloseable {
 
   /**
    * Gives the root the bytes of all ranks, which may differ in number. One call of this
-   * communicator for the numbers, and then a message from each other rank that has some.
+   * communicator for the numbers, and then a message from each other rank that has some; if they
+   * are many, messages of at most 64 MiB, and a barrier before each, so that no rank waits longer
+   * than one of them takes.
    *
    * @param bytes this rank's, 0 bytes to 2 GiB
    * @param root the rank that receives, the same on all ranks
@@ -267,7 +269,9 @@ public interface Communicator extends AutoCloseable {
       throw new IllegalArgumentException("no such rank: root=" + root + ", size=" + size());
     }
     long[] numbers = numbers(Objects.requireNonNull(bytes, "bytes").length, root);
+    long total = 0;
     for (int rank = 0; rank < size(); rank++) {
+      total += numbers[2 * rank];
       long other = numbers[2 * rank + 1];
       if (other != root) {
         throw new MismatchedCallException(
@@ -275,19 +279,27 @@ public interface Communicator extends AutoCloseable {
                 .formatted(rank(), root, other, rank));
       }
     }
-    if (rank() != root) {
-      if (bytes.length > 0) {
-        send(ByteBuffer.wrap(bytes), root, 0);
-      }
-      return List.of();
-    }
+    boolean atRoot = rank() == root;
+    long most = 1 << 26; // of a message
     List<byte[]> all = new ArrayList<>();
     for (int rank = 0; rank < size(); rank++) {
-      byte[] part = rank == root ? bytes.clone() : new byte[(int) numbers[2 * rank]];
-      if (rank != root && part.length > 0) {
-        receive(ByteBuffer.wrap(part), rank, 0);
+      int length = (int) numbers[2 * rank];
+      boolean own = rank == rank();
+      byte[] part = own ? bytes : atRoot ? new byte[length] : null;
+      for (long from = 0; rank != root && from < length; from += most) {
+        if (total > 1 << 20) {
+          barrier(); // otherwise the last rank waits in its message for those of all before it
+        }
+        int count = (int) Math.min(most, length - from);
+        if (own) {
+          send(ByteBuffer.wrap(part, (int) from, count), root, 0);
+        } else if (atRoot) {
+          receive(ByteBuffer.wrap(part, (int) from, count), rank, 0);
+        }
       }
-      all.add(part);
+      if (atRoot) {
+        all.add(own ? bytes.clone() : part);
+      }
     }
     return all;
   }

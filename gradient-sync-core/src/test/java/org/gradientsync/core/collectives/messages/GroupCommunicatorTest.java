@@ -1,17 +1,25 @@
 package org.gradientsync.core.collectives.messages;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.IntBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.local.LocalRanks;
+import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Message;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class GroupCommunicatorTest {
@@ -35,6 +43,46 @@ class GroupCommunicatorTest {
             }
           }
         });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1000, 0", "2000000, 2", "70000000, 3"}) // the last in two messages
+  void ranksMeetBeforeEachMessageIfTheyGatherManyBytes(int bytes, int barriers) {
+    LocalRanks.run(
+        3,
+        own -> {
+          Recording calls = new Recording();
+          try (ProcessGroup group = ProcessGroup.world(new OtherWorld())) {
+            byte[] mine = new byte[own.rank() == 1 ? bytes : 10];
+            mine[mine.length - 1] = (byte) own.rank();
+            List<byte[]> all = new GroupCommunicator(group).intercepted(calls).gather(mine, 0);
+            List<Kind> expected = new ArrayList<>(Collections.nCopies(barriers, Kind.BARRIER));
+            expected.add(0, Kind.ALL_GATHER); // of the numbers
+            assertEquals(expected, calls.kinds);
+            assertEquals(own.rank() == 0 ? 3 : 0, all.size());
+            for (int rank = 0; rank < all.size(); rank++) {
+              byte[] part = all.get(rank);
+              assertEquals(rank == 1 ? bytes : 10, part.length);
+              assertEquals(rank, part[part.length - 1]);
+            }
+          }
+        });
+  }
+
+  /** Records the collectives. */
+  private static final class Recording implements CallInterceptor {
+    private final List<Kind> kinds = new ArrayList<>();
+
+    @Override
+    public CollectiveCall beforeCall(CollectiveCall call, int ranks) {
+      kinds.add(call.kind());
+      return call;
+    }
+
+    @Override
+    public void beforeCopy() {
+      // nobody copies
+    }
   }
 
   /** Counts the messages with elements that are started. */
