@@ -21,7 +21,9 @@ import java.util.List;
  * <p>The buckets with a hook split a sync of their own for it, which takes the memory that its
  * reducer needs. What the ranks tell each other with the averages, such as {@link
  * GradientBuckets#stopRequested}, takes a small average more in each step. Averages use one
- * communication stream.
+ * communication stream. The calls of two syncs are not compared with each other: if a rank makes
+ * another call in the place of a step, such as {@link GradientBuckets#discard}, the ranks may throw
+ * at the time-out only.
  *
  * <p>The package {@code org.gradientsync.hooks} has hooks to use as they are.
  */
