@@ -348,7 +348,8 @@ public abstract class GradientBuckets implements AutoCloseable {
    * Throws away what was ready within {@link #noSync}. With {@link Uneven#STOP} it takes part in
    * one step, after which the others stop; in none if {@link #stopRequested} is true.
    *
-   * @param update called after each such step, to update this rank's parameters as the others do
+   * @param update called after each such step, to update this rank's parameters as the others do:
+   *     all that are not {@linkplain #isSkipped skipped}
    * @return the number of steps in which it took part
    */
   public abstract long join(Runnable update);
