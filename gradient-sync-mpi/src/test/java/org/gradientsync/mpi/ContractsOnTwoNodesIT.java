@@ -30,7 +30,7 @@ class ContractsOnTwoNodesIT {
         TwoNodes.environment(folder, 1),
         List.of(),
         List.of(
-            TwoNodesContract.class,
+            MpiTwoNodesContract.class,
             MpiCommunicatorContract.class,
             MpiDeadlockContract.class,
             TwoLevelReducerContract.class,

@@ -8,7 +8,7 @@
  * GroupsContract} test other collectives, calls in groups and parts of a sync; {@link
  * CompressionContract} the wire types. {@link CommunicatorContract} tests the control plane, {@link
  * DeviceBufferContract} a device's memory, {@link DeadlockContract} that ranks that wait for each
- * other are found.
+ * other are found, {@link TwoNodesContract} what ranks on two nodes see.
  *
  * <p>{@link BucketsContract}, {@link ShardedContract} and {@link HookContract} test buckets on a
  * backend. {@link SoakContract} makes random calls for some time, those of {@link SoakCollectives},

@@ -1,4 +1,4 @@
-package org.gradientsync.mpi;
+package org.gradientsync.test.contract;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -19,16 +19,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Tests the view of a rank in a job on two nodes. Rank 0 is alone on its node. */
+/**
+ * Tests the view of a rank in a job on two nodes, whose processes {@link RankTests} runs. Rank 0 is
+ * alone on its node.
+ */
 @TestInstance(Lifecycle.PER_CLASS)
-class TwoNodesContract {
-  /** Returns the reducers to try, the default one first. */
-  List<String> reducers() {
-    return List.of("two-level", "mpi");
-  }
+public abstract class TwoNodesContract {
+  /** {@return the reducers to try, the default one first} */
+  protected abstract List<String> reducers();
 
-  /** Returns the reducer that one node would choose. */
-  String needsOneNode() {
+  /** {@return the reducer that one node would choose} */
+  protected String needsOneNode() {
     return "shared";
   }
 
