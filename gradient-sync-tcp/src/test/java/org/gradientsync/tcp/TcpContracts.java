@@ -1,5 +1,6 @@
 package org.gradientsync.tcp;
 
+import java.util.List;
 import org.gradientsync.test.contract.AveragesContract;
 import org.gradientsync.test.contract.BucketsContract;
 import org.gradientsync.test.contract.CollectivesContract;
@@ -14,8 +15,12 @@ import org.gradientsync.test.contract.RankRunner;
 import org.gradientsync.test.contract.ReducerContract;
 import org.gradientsync.test.contract.ShardedContract;
 import org.gradientsync.test.contract.SoakContract;
+import org.gradientsync.test.contract.TwoNodesContract;
 
-/** The contracts over TCP. {@link ContractsIT} runs them in each rank of a job. */
+/**
+ * The contracts over TCP. {@link ContractsIT} and {@link TwoNodesIT} run them in each rank of a
+ * job.
+ */
 final class TcpContracts {
   private TcpContracts() {}
 
@@ -115,6 +120,14 @@ final class TcpContracts {
     }
   }
 
+  /** What ranks see on several nodes. */
+  static class TwoNodes extends TwoNodesContract {
+    @Override
+    protected List<String> reducers() {
+      return List.of("two-level", "tcp");
+    }
+  }
+
   /** On several nodes. */
   static class TwoLevelReducer extends ReducerContract {
     @Override
@@ -125,6 +138,22 @@ final class TcpContracts {
 
   /** On several nodes. */
   static class TwoLevelCollectives extends CollectivesContract {
+    @Override
+    protected RankRunner runner() {
+      return new ProcessRunner("two-level");
+    }
+  }
+
+  /** On several nodes. */
+  static class TwoLevelDeadlock extends DeadlockContract {
+    @Override
+    protected RankRunner runner() {
+      return new ProcessRunner("two-level");
+    }
+  }
+
+  /** On several nodes. */
+  static class TwoLevelHook extends HookContract {
     @Override
     protected RankRunner runner() {
       return new ProcessRunner("two-level");

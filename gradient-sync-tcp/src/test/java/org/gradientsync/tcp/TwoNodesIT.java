@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Tests jobs on two nodes that are made of this machine by namespaces. */
 @Tag("nodes")
@@ -117,19 +119,36 @@ class TwoNodesIT {
     }
   }
 
+  /** Rank 0 is on the first node, the others are on the second. */
   @TestFactory
+  @Execution(ExecutionMode.SAME_THREAD) // its ranks fill the cores
   List<DynamicTest> contractsHold() throws Exception {
-    List<Ranks.Result> nodes =
-        run(
-            1,
-            3,
-            NICE,
-            List.of(),
-            RankTests.class.getName(),
-            folder.toString(),
-            TcpContracts.TwoLevelReducer.class.getName(),
-            TcpContracts.TwoLevelCollectives.class.getName());
-    return RankTests.report(folder, 3, "" + nodes);
+    return runContracts(
+        1,
+        3,
+        TcpContracts.TwoNodes.class,
+        TcpContracts.Communicator.class,
+        TcpContracts.Deadlock.class,
+        TcpContracts.TwoLevelReducer.class,
+        TcpContracts.TwoLevelHook.class,
+        TcpContracts.TwoLevelDeadlock.class);
+  }
+
+  /** On nodes with equally many ranks. */
+  @TestFactory
+  @Execution(ExecutionMode.SAME_THREAD) // its ranks fill the cores
+  List<DynamicTest> collectivesHoldOnEqualNodes() throws Exception {
+    return runContracts(2, 4, TcpContracts.TwoLevelCollectives.class);
+  }
+
+  private List<DynamicTest> runContracts(int first, int size, Class<?>... contracts)
+      throws IOException, InterruptedException {
+    List<String> words = new ArrayList<>(List.of(RankTests.class.getName(), folder.toString()));
+    for (Class<?> contract : contracts) {
+      words.add(contract.getName());
+    }
+    List<Ranks.Result> nodes = run(first, size, NICE, List.of(), words.toArray(String[]::new));
+    return RankTests.report(folder, size, "" + nodes);
   }
 
   /** The master's packets go to a machine that there is not. */
