@@ -190,22 +190,14 @@ class TwoLevelCollectivesTest {
         (group, device, reducer, own) -> {
           int others = perNode * (nodes - 1);
           for (Kind kind : nodes < 64 ? KINDS : MOVES) { // sums of 64 nodes take threads long
-            own.barrier();
-            if (own.rank() == 0) {
-              for (int node = 0; node < nodes; node++) {
-                messages.set(node, 0);
-                sent.set(node, 0);
-              }
-            }
-            own.barrier();
             int size = own.size();
             try (DeviceBuffer in =
                     device.allocate(DataType.FLOAT32, (long) block * kind.inputBlocks(size));
                 DeviceBuffer out =
                     device.allocate(DataType.FLOAT32, (long) block * kind.outputBlocks(size))) {
-              reducer.run(call(kind, false, in, out, ReduceOp.SUM, own.rank()));
+              CollectiveCall call = call(kind, false, in, out, ReduceOp.SUM, own.rank());
+              count(own, reducer, call, messages, sent);
             }
-            own.barrier();
             int pieces = sizes.pieces(block, Float.BYTES, perNode).chunks();
             int chunks = sizes.scattered(order, nodes, block, Float.BYTES, perNode).chunks();
             if (own.rank() < nodes) {
@@ -223,6 +215,53 @@ class TwoLevelCollectivesTest {
               assertEquals(expected, messages.get(node), kind + " messages");
               assertEquals((long) crossing * each * bytes, sent.get(node), kind + " bytes");
             }
+          }
+        });
+  }
+
+  /** Runs a call of all ranks, and counts what it sends. */
+  private static void count(
+      GradientSync own,
+      Reducer reducer,
+      CollectiveCall call,
+      AtomicLongArray messages,
+      AtomicLongArray bytes) {
+    own.barrier();
+    if (own.rank() == 0) {
+      for (int node = 0; node < messages.length(); node++) {
+        messages.set(node, 0);
+        bytes.set(node, 0);
+      }
+    }
+    own.barrier();
+    reducer.run(call);
+    own.barrier();
+  }
+
+  /** Blocks that are too large to be collected; at the end, of nodes with one rank each. */
+  @ParameterizedTest
+  @CsvSource({"2, 2", "3, 2", "4, 4", "16, 2", "64, 1"})
+  void eachLargeBlockOfAnAllToAllCrossesALinkOnce(int nodes, int perNode) {
+    int block = 4097;
+    assertFalse(TwoLevelSizes.collects((long) block * Float.BYTES));
+    AtomicLongArray messages = new AtomicLongArray(nodes);
+    AtomicLongArray sent = new AtomicLongArray(nodes);
+    TwoLevelReducerTest.run(
+        nodes * perNode,
+        () -> new CountedNodes(perNode, DATA, messages, sent),
+        TwoLevelSizes.USUAL,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          long count = (long) block * own.size();
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, count);
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, count)) {
+            CollectiveCall call = call(Kind.ALL_TO_ALL, false, in, out, null, own.rank());
+            count(own, reducer, call, messages, sent);
+          }
+          if (own.rank() < nodes) {
+            int blocks = perNode * perNode * (nodes - 1);
+            assertEquals(blocks, messages.get(own.rank()));
+            assertEquals((long) blocks * block * Float.BYTES, sent.get(own.rank()));
           }
         });
   }
