@@ -3,9 +3,10 @@ package org.gradientsync.core.collectives.nodes;
 import java.util.stream.IntStream;
 
 /**
- * The ways of the results of a sum in rank order, which the last node has, to all others: two
- * binary trees, each for every other chunk. A node with children in one tree has none in the other,
- * so each node sends no more than all results once, and has each after about log M messages.
+ * The ways of what the last node has to all others, which are the results of a sum in rank order,
+ * or a broadcast: two binary trees, each for every other chunk. A node with children in one tree
+ * has none in the other, so each node sends no more than everything once, and has each chunk after
+ * about log M messages.
  *
  * <p>P. Sanders, J. Speck, J. L. Traff: "Two-tree algorithms for full bandwidth broadcast,
  * reduction and scan", Parallel Computing 35(12), 2009.

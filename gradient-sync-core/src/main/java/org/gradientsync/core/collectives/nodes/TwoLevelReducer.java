@@ -34,8 +34,9 @@ import org.gradientsync.spi.Unclosed;
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
  * HalvingPlan}) of blocks, or whole sums ({@link DirectSumsPlan}); {@link TwoLevelSizes} decide.
  *
- * <p>An all-gather ({@link AllGatherPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an
- * all-to-all of small blocks ({@link AllToAllPlan}) need equally many ranks on each node.
+ * <p>A broadcast takes a {@link BroadcastTreesPlan}. An all-gather ({@link AllGatherPlan}), a
+ * reduce-scatter ({@link ScatteredSumPlan}) and an all-to-all of small blocks ({@link
+ * AllToAllPlan}) need equally many ranks on each node.
  *
  * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank,
  * and other calls, go by messages between all ranks.
@@ -103,12 +104,12 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     }
     long bytes = CarriedTransfer.bytes(call, group.size());
     boolean carried = bytes <= rendezvous.calls().payloadBytes();
-    if (carried || !even) {
+    if (carried || !even && call.kind() != Kind.BROADCAST) {
       return false;
     }
     DataType type = call.buffer().type();
     return switch (call.kind()) {
-      case ALL_GATHER -> true;
+      case BROADCAST, ALL_GATHER -> true;
       case REDUCE_SCATTER ->
           sizes.passesSums(
               order,
@@ -169,6 +170,10 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     long block = call.blockCount(group.size());
     int element = own.type().sizeInBytes();
     return switch (call.kind()) {
+      case BROADCAST -> {
+        Shards chunks = sizes.broadcast(own.count(), element, carriers);
+        yield new BroadcastTreesPlan(ranks, mapped, chunks, call.root());
+      }
       case ALL_GATHER -> {
         Shards pieces = sizes.pieces(block, element, carriers);
         HostBuffer in = (HostBuffer) call.in();

@@ -16,6 +16,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -23,6 +24,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
+import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
@@ -36,8 +38,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/** All-gather, reduce-scatter and all-to-all between threads that stand for ranks of nodes. */
+/**
+ * Broadcast, all-gather, reduce-scatter and all-to-all between threads that stand for ranks of
+ * nodes.
+ */
 class TwoLevelCollectivesTest {
   private static final Kind[] KINDS = {Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_TO_ALL};
   private static final Kind[] MOVES = {Kind.ALL_GATHER, Kind.ALL_TO_ALL};
@@ -59,6 +65,9 @@ class TwoLevelCollectivesTest {
   /** Input and output of a call, the ranks' own blocks of them in place if that is allowed. */
   private static CollectiveCall call(
       Kind kind, boolean inPlace, DeviceBuffer in, DeviceBuffer out, ReduceOp op, int rank) {
+    if (kind == Kind.BROADCAST) {
+      return CollectiveCall.broadcast(out, 2);
+    }
     long block = Math.min(in.count(), out.count());
     return new CollectiveCall(
         kind,
@@ -266,6 +275,110 @@ class TwoLevelCollectivesTest {
         });
   }
 
+  /** From a rank of the first node, and of one in the middle. */
+  @ParameterizedTest
+  @CsvSource({"2, 2", "3, 2", "4, 4", "16, 2", "64, 2"})
+  void eachNodeGetsABroadcastOnce(int nodes, int perNode) {
+    int count = 9001;
+    AtomicLongArray messages = new AtomicLongArray(nodes);
+    AtomicLongArray sent = new AtomicLongArray(nodes);
+    TwoLevelReducerTest.run(
+        nodes * perNode,
+        () -> new CountedNodes(perNode, DATA, messages, sent),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          for (int root : new int[] {0, own.size() / 2 + 1}) {
+            try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, count)) {
+              count(own, reducer, CollectiveCall.broadcast(buffer, root), messages, sent);
+            }
+            if (own.rank() < nodes) {
+              Shards chunks = SIZES.broadcast(count, Float.BYTES, perNode);
+              int behind = Math.floorMod(own.rank() - root / perNode - 1, nodes);
+              ResultTrees trees = new ResultTrees(nodes, behind);
+              long expected = 0;
+              long elements = 0;
+              for (int shard = 0; shard < perNode; shard++) {
+                for (int chunk = 0; chunk < chunks.chunksOf(shard); chunk++) {
+                  expected += trees.children(chunk).length;
+                  elements += trees.children(chunk).length * chunks.length(shard, chunk);
+                }
+              }
+              assertEquals(expected, messages.get(own.rank()), "messages, root=" + root);
+              assertEquals(elements * Float.BYTES, sent.get(own.rank()), "bytes, root=" + root);
+              assertTrue(elements <= count + perNode * chunks.chunk(), "elements=" + elements);
+            }
+            own.barrier();
+          }
+        });
+  }
+
+  static Stream<int[]> placements() {
+    return Stream.of(nodes(2, 1), nodes(3, 2), nodes(5, 2), new int[] {0, 1, 1, 2, 2, 2});
+  }
+
+  @ParameterizedTest
+  @MethodSource("placements")
+  void allRanksGetTheElementsOfEachRoot(int[] nodes) {
+    TwoLevelReducerTest.run(
+        nodes,
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          for (DataType type : new DataType[] {DataType.BFLOAT16, DataType.FLOAT64}) {
+            for (int count : new int[] {0, 1, 2, 5000}) {
+              for (int root = 0; root < own.size(); root++) {
+                try (DeviceBuffer whole = device.allocate(type, count + 3L);
+                    DeviceBuffer buffer = whole.slice(1, count)) {
+                  CollectiveCall call = CollectiveCall.broadcast(buffer, root);
+                  for (int run = 0; run < 2; run++) {
+                    int seed = 31 * root + run;
+                    ByteBuffer expected = TwoLevelReducerTest.random(type, count, new Random(seed));
+                    if (own.rank() == root) {
+                      TwoLevelReducerTest.write(buffer, expected);
+                    }
+                    reducer.run(call);
+                    byte[] bytes = new byte[expected.capacity()];
+                    expected.get(0, bytes);
+                    assertArrayEquals(bytes, TwoLevelReducerTest.bytes(buffer));
+                  }
+                }
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void broadcastsOfOtherMemoryAndThoseThatDoNotMatchAreHandled() {
+    int count = 4000;
+    TwoLevelReducerTest.run(
+        nodes(2, 2),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          try (DeviceBuffer shared = device.allocate(DataType.FLOAT32, count);
+              DeviceBuffer other = own.rank() == 1 ? wrapped(device, count) : shared) {
+            DeviceBuffer odd = own.rank() == 3 ? shared.slice(0, count / 2) : shared;
+            float run = 0;
+            for (DeviceBuffer buffer : new DeviceBuffer[] {shared, other, shared}) {
+              run++;
+              float[] values = new float[count];
+              Arrays.fill(values, own.rank() == 3 ? run : 0);
+              buffer.copyFrom(values);
+              assertThrows(
+                  MismatchedCallException.class,
+                  () -> reducer.run(CollectiveCall.broadcast(odd, 3)));
+              reducer.run(CollectiveCall.broadcast(buffer, 3));
+              buffer.copyTo(values);
+              for (float value : values) {
+                assertEquals(run, value);
+              }
+            }
+          }
+        });
+  }
+
   @Test
   void sumsArePassedWhereThatTakesLessTime() {
     TwoLevelSizes sizes = TwoLevelSizes.USUAL;
@@ -279,7 +392,7 @@ class TwoLevelCollectivesTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL"})
+  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL", "BROADCAST"})
   void allocatesNothingWhenWarm(Kind kind) {
     com.sun.management.ThreadMXBean threads =
         (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
