@@ -72,7 +72,16 @@ class ScalingModelTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"7, RANKS", "16, RANKS", "7, ANY", "16, ANY", "33, ANY", "64, ANY"})
+  @CsvSource({
+    "7, RANKS",
+    "16, RANKS",
+    "33, RANKS",
+    "64, RANKS",
+    "7, ANY",
+    "16, ANY",
+    "33, ANY",
+    "64, ANY"
+  })
   void smallBuffersOfManyNodesDoSo(int nodes, SumOrder order) {
     requireModelled(nodes, order, 1, 200, 4096, 4097);
   }
