@@ -1,5 +1,7 @@
 package org.gradientsync.core.collectives.nodes;
 
+import static java.util.stream.Collectors.joining;
+
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -10,8 +12,8 @@ import org.gradientsync.SumOrder;
 import org.gradientsync.core.rendezvous.GatheredCalls;
 
 /**
- * Prints modelled times of all-reduces on up to 512 nodes, and draws them. Nothing here is
- * measured. Run it with {@code script/measure/model}.
+ * Prints modelled times of collectives on up to 512 nodes, and draws those of all-reduces. Nothing
+ * here is measured. Run it with {@code script/measure/model}.
  */
 final class ScalingModel {
   private static final ModelledMachine MACHINE = ModelledMachine.CLUSTER;
@@ -65,6 +67,7 @@ final class ScalingModel {
     }
     chart.write(Path.of(args[0]));
     printBorders();
+    printMoves(nodes);
   }
 
   private static Modelled[] models(int nodes, long count) {
@@ -154,5 +157,48 @@ final class ScalingModel {
 
   private static String time(Modelled model) {
     return time(model.picoseconds());
+  }
+
+  /** For collectives that add nothing. */
+  private static void printMoves(int[] nodes) {
+    System.out.println(
+        "\nCalls that add nothing, without the rendezvous: the time, divided by that of log2 M"
+            + " messages and of the bytes on a link; or calls, with which the elements travel. The"
+            + " size is that of the larger buffer:\n");
+    String numbers =
+        Arrays.stream(nodes).skip(1).mapToObj(each -> each + " |").collect(joining(" "));
+    System.out.println("| call | size | " + numbers);
+    System.out.println("| --- ".repeat(nodes.length + 1) + "|");
+    for (String call : List.of("broadcast", "all-gather", "all-to-all")) {
+      for (long bytes : SIZES) {
+        StringBuilder row = new StringBuilder("| " + call + " | " + size(bytes));
+        for (int i = 1; i < nodes.length; i++) {
+          row.append(" | ").append(move(call, nodes[i], bytes));
+        }
+        System.out.println(row + " |");
+      }
+    }
+  }
+
+  private static String move(String call, int nodes, long bytes) {
+    int perNode = MACHINE.ranksPerNode();
+    long count = bytes / ModelledTwoLevel.ELEMENT;
+    long block = Math.max(1, count / nodes / perNode);
+    long carried = call.equals("all-gather") ? block * ModelledTwoLevel.ELEMENT : bytes;
+    if (carried <= GatheredCalls.payloadBytes(nodes * perNode)) {
+      return "calls";
+    }
+    TwoLevelSizes sizes = TwoLevelSizes.USUAL;
+    Modelled model =
+        switch (call) {
+          case "broadcast" -> ModelledMoves.broadcast(MACHINE, nodes, sizes, count);
+          case "all-gather" -> ModelledMoves.allGather(MACHINE, nodes, sizes, block);
+          default -> ModelledMoves.allToAll(MACHINE, nodes, block);
+        };
+    long received = call.equals("broadcast") ? bytes : model.nodeBytes()[0];
+    long hop = MACHINE.latency() + 2 * MACHINE.message();
+    long least = HalvingRounds.count(nodes) * hop + MACHINE.linkTime(received);
+    return String.format(
+        Locale.ROOT, "%s (%.2f)", time(model), model.picoseconds() / (double) least);
   }
 }

@@ -27,6 +27,7 @@ import org.gradientsync.spi.SyncContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class ScalingModelTest {
   private static final Set<Integer> SENT = Set.of(Channel.SCATTER, Channel.GATHER, Channel.CALLS);
@@ -206,5 +207,28 @@ class ScalingModelTest {
         2 * 7. / 8 * once, ModelledRivals.nodeRing(machine, 8, count).seconds(), 0.02 * once);
     assertEquals(3 * 8 * once, ModelledRivals.doubling(machine, 8, count).seconds(), 0.2 * once);
     assertEquals(2 * once, ModelledRivals.tree(machine, 8, count).seconds(), 0.1 * once);
+  }
+
+  /** Of 1 GiB on each rank. */
+  @ParameterizedTest
+  @ValueSource(ints = {2, 16, 64, 512})
+  void largeBuffersThatOnlyMoveAreBoundByTheLinks(int nodes) {
+    ModelledMachine machine =
+        new ModelledMachine(
+            8, 12.5e9, ModelledMachine.CLUSTER.latency(), 500_000, 0, 0, 1e15, 1e16);
+    TwoLevelSizes sizes = TwoLevelSizes.USUAL;
+    long count = 1 << 28;
+    long block = count / 8 / nodes;
+    double once = count * 4 / machine.link();
+    double share = (nodes - 1.) / nodes * once;
+    double[] expected = {once, share, 8 * share};
+    double[] modelled = {
+      ModelledMoves.broadcast(machine, nodes, sizes, count).seconds(),
+      ModelledMoves.allGather(machine, nodes, sizes, block).seconds(),
+      ModelledMoves.allToAll(machine, nodes, block).seconds()
+    };
+    for (int i = 0; i < modelled.length; i++) {
+      assertEquals(expected[i], modelled[i], 0.1 * expected[i]);
+    }
   }
 }

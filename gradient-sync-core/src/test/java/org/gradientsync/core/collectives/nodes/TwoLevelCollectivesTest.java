@@ -24,7 +24,6 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
-import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
@@ -221,11 +220,27 @@ class TwoLevelCollectivesTest {
                     default -> others;
                   };
               int each = kind == Kind.ALL_TO_ALL ? perNode : 1;
+              Modelled model =
+                  switch (kind) {
+                    case ALL_GATHER ->
+                        ModelledMoves.allGather(machine(perNode), nodes, sizes, block);
+                    case ALL_TO_ALL -> ModelledMoves.allToAll(machine(perNode), nodes, block);
+                    default -> null;
+                  };
+              if (model != null) {
+                assertEquals(model.nodeMessages()[0], messages.get(node), kind + " messages");
+                assertEquals(model.nodeBytes()[0], sent.get(node), kind + " bytes");
+              }
               assertEquals(expected, messages.get(node), kind + " messages");
               assertEquals((long) crossing * each * bytes, sent.get(node), kind + " bytes");
             }
           }
         });
+  }
+
+  /** Of a machine whose times do not matter. */
+  private static ModelledMachine machine(int perNode) {
+    return new ModelledMachine(perNode, 1e9, 0, 0, 0, 0, 1e9, 1e9);
   }
 
   /** Runs a call of all ranks, and counts what it sends. */
@@ -268,6 +283,9 @@ class TwoLevelCollectivesTest {
             count(own, reducer, call, messages, sent);
           }
           if (own.rank() < nodes) {
+            Modelled model = ModelledMoves.allToAll(machine(perNode), nodes, block);
+            assertEquals(model.nodeMessages()[0], messages.get(own.rank()));
+            assertEquals(model.nodeBytes()[0], sent.get(own.rank()));
             int blocks = perNode * perNode * (nodes - 1);
             assertEquals(blocks, messages.get(own.rank()));
             assertEquals((long) blocks * block * Float.BYTES, sent.get(own.rank()));
@@ -293,20 +311,13 @@ class TwoLevelCollectivesTest {
               count(own, reducer, CollectiveCall.broadcast(buffer, root), messages, sent);
             }
             if (own.rank() < nodes) {
-              Shards chunks = SIZES.broadcast(count, Float.BYTES, perNode);
-              int behind = Math.floorMod(own.rank() - root / perNode - 1, nodes);
-              ResultTrees trees = new ResultTrees(nodes, behind);
-              long expected = 0;
-              long elements = 0;
-              for (int shard = 0; shard < perNode; shard++) {
-                for (int chunk = 0; chunk < chunks.chunksOf(shard); chunk++) {
-                  expected += trees.children(chunk).length;
-                  elements += trees.children(chunk).length * chunks.length(shard, chunk);
-                }
-              }
-              assertEquals(expected, messages.get(own.rank()), "messages, root=" + root);
-              assertEquals(elements * Float.BYTES, sent.get(own.rank()), "bytes, root=" + root);
-              assertTrue(elements <= count + perNode * chunks.chunk(), "elements=" + elements);
+              Modelled model = ModelledMoves.broadcast(machine(perNode), nodes, SIZES, count);
+              int place = Math.floorMod(own.rank() - root / perNode - 1, nodes);
+              long bytes = model.nodeBytes()[place];
+              assertEquals(model.nodeMessages()[place], messages.get(own.rank()), "root=" + root);
+              assertEquals(bytes, sent.get(own.rank()), "root=" + root);
+              long chunk = SIZES.broadcast(count, Float.BYTES, perNode).chunk();
+              assertTrue(bytes <= (count + perNode * chunk) * Float.BYTES, "bytes=" + bytes);
             }
             own.barrier();
           }
