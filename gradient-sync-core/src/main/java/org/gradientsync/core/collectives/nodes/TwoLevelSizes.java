@@ -35,8 +35,14 @@ record TwoLevelSizes(
   private static final int CHUNKS_OF_DIRECT = 4;
   private static final long MOST_DIRECT = 128 << 10; // above, halving takes no longer
 
-  /** Of two nodes. With more, their leaders add for longer than a round takes. */
-  private static final int MOST_CARRIED_BESIDE_DIRECT = 8 << 10;
+  /**
+   * What travels with the calls of two nodes, and of a number of nodes that is no power of two,
+   * whose leaders send several sums in a round. Above, other ways are faster.
+   */
+  private static final int MOST_CARRIED_OF_OTHERS = 8 << 10;
+
+  /** Above, leaders send so many sums that halving is faster. */
+  private static final int MOST_NODES_OF_SEVERAL = 16;
 
   private static final long MOST_CARRIED_A_ROUND =
       45_000; // above this, a separate exchange is faster
@@ -76,8 +82,9 @@ record TwoLevelSizes(
       return inRankOrder(nodes, count * element, ranks, shards);
     }
     boolean direct = ranks == nodes * shards && directTakesLess(nodes, count * sum);
-    int carried = direct && nodes == 2 ? MOST_CARRIED_BESIDE_DIRECT : GatheredCalls.MAX_SUM;
-    if (carries && count * sum <= carried) {
+    boolean several = Integer.bitCount(nodes) > 1;
+    boolean fewer = direct ? several || nodes == 2 : several && nodes > MOST_NODES_OF_SEVERAL;
+    if (carries && count * sum <= (fewer ? MOST_CARRIED_OF_OTHERS : GatheredCalls.MAX_SUM)) {
       return Way.CALLS;
     }
     if (direct) {

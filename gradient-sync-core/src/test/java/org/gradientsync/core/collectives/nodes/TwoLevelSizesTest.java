@@ -17,8 +17,15 @@ class TwoLevelSizesTest {
     "2, 4, 131076, RUNNING_SUM",
     "2, 5,  16384, CALLS", // a node has three ranks
     "2, 5,  16388, HALVING",
-    "3, 6,  16384, CALLS",
-    "3, 6,  16388, DIRECT_SUMS",
+    "3, 6,   8192, CALLS",
+    "3, 6,   8196, DIRECT_SUMS",
+    "3, 7,  16384, CALLS",
+    "8, 16, 16384, CALLS",
+    "8, 16, 16388, DIRECT_SUMS",
+    "24, 48,  8192, CALLS",
+    "24, 48,  8196, DIRECT_SUMS",
+    "24, 48, 12288, HALVING",
+    "32, 64, 16384, CALLS",
     "8, 16, 42908, DIRECT_SUMS",
     "8, 16, 42912, HALVING",
   })
