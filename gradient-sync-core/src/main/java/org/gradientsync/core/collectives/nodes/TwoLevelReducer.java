@@ -34,9 +34,9 @@ import org.gradientsync.spi.Unclosed;
  * ({@link RunningSumPlan}), or nodes exchange contributions ({@link ExchangePlan}) or sums ({@link
  * HalvingPlan}) of blocks, or whole sums ({@link DirectSumsPlan}); {@link TwoLevelSizes} decide.
  *
- * <p>A broadcast takes a {@link BroadcastTreesPlan}. An all-gather ({@link AllGatherPlan}), a
- * reduce-scatter ({@link ScatteredSumPlan}) and an all-to-all of small blocks ({@link
- * AllToAllPlan}) need equally many ranks on each node.
+ * <p>A broadcast takes a {@link BroadcastTreesPlan}. An all-gather ({@link AllGatherPlan}, {@link
+ * GatherRoundsPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an all-to-all of small blocks
+ * ({@link AllToAllPlan}) need equally many ranks on each node.
  *
  * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank,
  * and other calls, go by messages between all ranks.
@@ -175,9 +175,13 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         yield new BroadcastTreesPlan(ranks, mapped, chunks, call.root());
       }
       case ALL_GATHER -> {
-        Shards pieces = sizes.pieces(block, element, carriers);
         HostBuffer in = (HostBuffer) call.in();
-        yield new AllGatherPlan(ranks, mapped, pieces, in);
+        if (TwoLevelSizes.gathersInRounds(layout.nodes(), block * element, carriers)) {
+          Shards blocks = new Shards(block * carriers, carriers, Shards.WHOLE);
+          DeviceBuffer room = contributions(own.type(), layout.nodes() * block);
+          yield new GatherRoundsPlan(ranks, mapped, blocks, in, room);
+        }
+        yield new AllGatherPlan(ranks, mapped, sizes.pieces(block, element, carriers), in);
       }
       case ALL_TO_ALL -> {
         Shards blocks = new Shards(block * carriers, carriers, Shards.WHOLE);

@@ -18,8 +18,9 @@
  *
  * <p>What only moves, and in any order the node sums of small buffers of few nodes, goes between
  * ranks with the same number on their nodes, as a {@link PairwisePlan} says: {@link AllGatherPlan},
- * {@link AllToAllPlan}, and {@link DirectSumsPlan}. A {@link BroadcastTreesPlan} sends along {@link
- * ResultTrees}, too.
+ * {@link AllToAllPlan}, and {@link DirectSumsPlan}. A {@link GatherRoundsPlan} gathers the small
+ * blocks of many nodes in rounds. A {@link BroadcastTreesPlan} sends along {@link ResultTrees},
+ * too.
  *
  * <p>{@link TwoLevelGpuReducer} is for GPUs. It is made of two other reducers, that of a node's
  * ranks and one that carries messages between the ranks with the same local number. {@link

@@ -7,7 +7,8 @@ import org.gradientsync.core.collectives.messages.Shards;
  * Collectives of {@code two-level} that add nothing, in virtual time, of float32, on nodes with
  * equally many ranks, without the rendezvous; none that travels with the calls. The parts that are
  * sent, and to whom, are those of real runs: {@link TwoLevelSizes}, {@link ResultTrees}, {@link
- * Shards}. The carriers of a node do the same at the same time, as in {@link ModelledTwoLevel}.
+ * HalvingRounds}, {@link Shards}. The carriers of a node do the same at the same time, as in {@link
+ * ModelledTwoLevel}.
  */
 final class ModelledMoves {
   private static final int ELEMENT = ModelledTwoLevel.ELEMENT;
@@ -72,11 +73,30 @@ final class ModelledMoves {
     links.send(from, to, clocks[from], filled, bytes, event(to, chunk));
   }
 
-  /** See {@link AllGatherPlan}. */
+  /** See {@link AllGatherPlan} and {@link GatherRoundsPlan}. */
   static Modelled allGather(ModelledMachine machine, int nodes, TwoLevelSizes sizes, long block) {
     ModelledMoves model = new ModelledMoves(machine, nodes, 1);
+    if (TwoLevelSizes.gathersInRounds(nodes, block * ELEMENT, model.perNode)) {
+      return model.inRounds(block * ELEMENT);
+    }
     Shards pieces = sizes.pieces(block, ELEMENT, model.perNode);
     return model.toAllNodes(pieces, 1, 0, model.perNode - 1);
+  }
+
+  private Modelled inRounds(long block) {
+    HalvingRounds rounds = new HalvingRounds(nodes, 0);
+    clocks[0] = machine.copyTime((perNode + 1) * block);
+    for (int round = rounds.count() - 1; round >= 0; round--) {
+      long size = rounds.sent(round) * block;
+      clocks[0] += machine.message();
+      links.send(0, 0, clocks[0], perNode, perNode * size, 0);
+      links.run(
+          (time, event) -> {
+            clocks[0] = Math.max(clocks[0], time);
+            clocks[0] += machine.message() + machine.copyTime(perNode * size);
+          });
+    }
+    return result();
   }
 
   /** Of small blocks, see {@link AllToAllPlan}; larger ones go straight. */

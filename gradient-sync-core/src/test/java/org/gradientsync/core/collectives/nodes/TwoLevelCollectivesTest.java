@@ -141,6 +141,20 @@ class TwoLevelCollectivesTest {
         });
   }
 
+  /** Blocks that are too large to travel with the calls. */
+  @ParameterizedTest
+  @CsvSource({"64, 2", "70, 1"})
+  void smallBlocksOfManyNodesAreGatheredInRounds(int nodes, int perNode) {
+    int block = 600;
+    assertTrue(TwoLevelSizes.gathersInRounds(nodes, block * Float.BYTES, perNode));
+    TwoLevelReducerTest.run(
+        nodes(nodes, perNode),
+        SIZES,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) ->
+            compare(Kind.ALL_GATHER, DataType.FLOAT32, null, block, device, reducer, own));
+  }
+
   @Test
   void nodesWithDifferentNumbersOfRanksSendBlocksStraight() {
     TwoLevelReducerTest.run(
@@ -215,7 +229,8 @@ class TwoLevelCollectivesTest {
               int crossing = toAll ? others + perNode : others; // blocks of a node's sums
               long expected =
                   switch (kind) {
-                    case ALL_GATHER -> others * pieces;
+                    case ALL_GATHER ->
+                        nodes < 64 ? others * pieces : perNode * 6; // messages, rounds
                     case REDUCE_SCATTER -> crossing * chunks;
                     default -> others;
                   };
