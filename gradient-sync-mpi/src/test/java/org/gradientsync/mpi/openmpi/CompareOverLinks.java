@@ -25,10 +25,12 @@ import org.gradientsync.SumOrder;
  *
  * <p>Prints medians, and the least that any all-reduce in the order of sums needs: the buffer once
  * for each node on two nodes, twice on more in rank order, 2(M-1)/M times on M nodes in any order.
- * An all-gather, and a reduce-scatter in any order, need (M-1)/M of the larger buffer.
+ * An all-gather, and a reduce-scatter in any order, need (M-1)/M of the larger buffer, a broadcast
+ * the buffer once, an all-to-all (M-1)/M of each rank's.
  */
 final class CompareOverLinks {
   private static final int LARGE = 1 << 20;
+  private static final int RANKS_OF_NODE = 2;
   private static final String MASTER = "10.77.0.1"; // the first node of links.sh
 
   /** What is timed. */
@@ -67,9 +69,32 @@ final class CompareOverLinks {
         int each = block.capacity() / Float.BYTES;
         MPI.COMM_WORLD.reduceScatterBlock(memory, block, each, MPI.FLOAT, MPI.SUM);
       }
+    },
+    BROADCAST {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.broadcast(buffer, 0);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        MPI.COMM_WORLD.bcast(memory, count, MPI.FLOAT, 0);
+      }
+    },
+    ALL_TO_ALL {
+      @Override
+      void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block) {
+        sync.allToAll(buffer, block);
+      }
+
+      @Override
+      void theirs(ByteBuffer memory, ByteBuffer block, int count) throws MPIException {
+        int each = count / MPI.COMM_WORLD.getSize();
+        MPI.COMM_WORLD.allToAll(memory, each, MPI.FLOAT, block, each, MPI.FLOAT);
+      }
     };
 
-    /** Calls the library, with a buffer and a rank's block of one. */
+    /** Calls the library, with a buffer and a rank's block of one; all of it in an all-to-all. */
     abstract void own(GradientSync sync, DeviceBuffer buffer, DeviceBuffer block);
 
     /** Calls Open MPI. */
@@ -119,8 +144,11 @@ final class CompareOverLinks {
   }
 
   private static double crossings(Call call, int nodes, SumOrder order) {
+    if (call == Call.BROADCAST) {
+      return 1;
+    }
     if (call != Call.AVERAGE) {
-      return (nodes - 1.0) / nodes;
+      return (call == Call.ALL_TO_ALL ? RANKS_OF_NODE : 1) * (nodes - 1.0) / nodes;
     }
     return nodes == 2 ? 1 : order == SumOrder.RANKS ? 2 : 2.0 * (nodes - 1) / nodes;
   }
@@ -140,7 +168,7 @@ final class CompareOverLinks {
       double bytesPerMicrosecond)
       throws MPIException {
     int count = bytes / Float.BYTES;
-    int each = count / overMpi.size();
+    int each = timed == Call.ALL_TO_ALL ? count : count / overMpi.size();
     int calls = bytes >= LARGE ? 1 : 50;
     int rounds = bytes >= LARGE ? 5 : 11;
     double[][] times = new double[3][rounds];
