@@ -171,7 +171,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     int element = own.type().sizeInBytes();
     return switch (call.kind()) {
       case BROADCAST -> {
-        Shards chunks = sizes.broadcast(own.count(), element, carriers);
+        Shards chunks = sizes.broadcast(layout.nodes(), own.count(), element, carriers);
         yield new BroadcastTreesPlan(ranks, mapped, chunks, call.root());
       }
       case ALL_GATHER -> {

@@ -50,7 +50,7 @@ record TwoLevelSizes(
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
   private static final int MAX_PIECES = 16; // of a gathered block
-  private static final int CHUNKS_OF_BROADCAST = 128; // so that filling the trees takes little time
+  private static final int CHUNKS_A_HOP = 16; // of a broadcast
   private static final int MAX_PIECE_BYTES = 16 << 20;
   private static final int MOST_COLLECTED = 16 << 10; // then copying takes as long as messages
   private static final double LINK = 12_500; // bytes a microsecond, of the model
@@ -189,14 +189,15 @@ record TwoLevelSizes(
   }
 
   /**
-   * The shards of carriers, in the chunks of a broadcast.
+   * The shards of carriers, in the chunks of a broadcast: so many that filling the trees takes
+   * little time.
    *
    * @param element the size of an element
    */
-  Shards broadcast(long count, int element, int shards) {
-    long bytes = shard(count, shards) * element / CHUNKS_OF_BROADCAST;
-    long chunk = Math.max(Math.min(MIN_CHUNK_BYTES, chunkBytes), Long.highestOneBit(bytes));
-    return new Shards(count, shards, Math.min(maxColumn(), chunk) / element);
+  Shards broadcast(int nodes, long count, int element, int shards) {
+    long most = shard(count, shards) * element / CHUNKS_A_HOP / HalvingRounds.count(nodes);
+    long chunk = Math.max(Math.min(MIN_CHUNK_BYTES, chunkBytes), Long.highestOneBit(most));
+    return new Shards(count, shards, Math.min(chunkBytes, chunk) / element);
   }
 
   /**

@@ -32,7 +32,7 @@ final class ModelledMoves {
   /** From a rank of the last node. See {@link BroadcastTreesPlan}. */
   static Modelled broadcast(ModelledMachine machine, int nodes, TwoLevelSizes sizes, long count) {
     ModelledMoves model = new ModelledMoves(machine, nodes, nodes);
-    return model.broadcast(sizes.broadcast(count, ELEMENT, machine.ranksPerNode()));
+    return model.broadcast(sizes.broadcast(nodes, count, ELEMENT, machine.ranksPerNode()));
   }
 
   private Modelled broadcast(Shards shards) {

@@ -331,7 +331,7 @@ class TwoLevelCollectivesTest {
               long bytes = model.nodeBytes()[place];
               assertEquals(model.nodeMessages()[place], messages.get(own.rank()), "root=" + root);
               assertEquals(bytes, sent.get(own.rank()), "root=" + root);
-              long chunk = SIZES.broadcast(count, Float.BYTES, perNode).chunk();
+              long chunk = SIZES.broadcast(nodes, count, Float.BYTES, perNode).chunk();
               assertTrue(bytes <= (count + perNode * chunk) * Float.BYTES, "bytes=" + bytes);
             }
             own.barrier();
