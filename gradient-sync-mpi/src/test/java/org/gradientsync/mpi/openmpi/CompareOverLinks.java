@@ -167,7 +167,7 @@ final class CompareOverLinks {
       SumOrder order,
       double bytesPerMicrosecond)
       throws MPIException {
-    int count = bytes / Float.BYTES;
+    int count = bytes / Float.BYTES / overMpi.size() * overMpi.size();
     int each = timed == Call.ALL_TO_ALL ? count : count / overMpi.size();
     int calls = bytes >= LARGE ? 1 : 50;
     int rounds = bytes >= LARGE ? 5 : 11;
@@ -194,7 +194,7 @@ final class CompareOverLinks {
         times[2][slot] = microseconds(calls, () -> timed.theirs(memory, part, count));
       }
     }
-    double least = crossings(timed, nodes, order) * bytes;
+    double least = crossings(timed, nodes, order) * count * Float.BYTES;
     double leastTime = bytesPerMicrosecond == 0 ? Double.NaN : least / bytesPerMicrosecond;
     double theirs = median(times[2]);
     for (int side = 0; side < crossed.length; side++) {
