@@ -228,8 +228,8 @@ final class RanksAsProcesses implements RankLaunch {
     int[] losses = new int[share.count()]; // each soon after a start
     hasBegun = share.joins();
     long lastDone = System.nanoTime();
-    int unknown = share.joins() ? ExitCode.RANK_LOST : 0;
-    int result = unknown;
+    int ofNobody = share.joins() ? ExitCode.RANK_LOST : 0; // if none ends that took part
+    int result = ofNobody;
     while (!started.isEmpty()) {
       Process process = nextEnded(ended);
       watchRunning();
@@ -242,9 +242,9 @@ final class RanksAsProcesses implements RankLaunch {
               && rank.joins()
               && (!rank.takesPart() || lastDone - rank.nanos() > 0);
       boolean isLeft = asked.containsKey(process) || left.contains(process.pid());
-      boolean leftEarlier = code == 0 && !rank.takesPart() && result != unknown;
-      result = cameTooLate || isLeft || leftEarlier ? result : code;
-      lastDone = code == 0 ? System.nanoTime() : lastDone;
+      boolean hasLeft = code == 0 && !rank.takesPart(); // on purpose, before the others' end
+      result = cameTooLate || isLeft || hasLeft && result != ofNobody ? result : code;
+      lastDone = code == 0 && !hasLeft ? System.nanoTime() : lastDone;
       boolean ranLong = System.nanoTime() - rank.nanos() > LONG_NANOS;
       losses[rank.local()] = ranLong ? 1 : losses[rank.local()] + 1;
       boolean isLost = ExitCode.tellsOfLostRank(code) && losses[rank.local()] <= MOST_LOSSES;
