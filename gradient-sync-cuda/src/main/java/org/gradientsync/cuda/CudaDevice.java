@@ -338,7 +338,7 @@ public final class CudaDevice implements BackendDevice {
         gpu.blas(),
         gpu::markClosed,
         gpu.memory()::freeBuffers,
-        gpu.memory()::freeDeferred,
+        gpu.memory().frees()::free,
         stream);
   }
 

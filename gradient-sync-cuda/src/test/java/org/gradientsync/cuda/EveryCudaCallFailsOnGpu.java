@@ -81,7 +81,7 @@ class EveryCudaCallFailsOnGpu {
     }
     for (int gpu = 0; gpu < ranks; gpu++) { // unmapped memory of other ranks
       try (CudaDevice device = new CudaDevice(CudaLibrary.api(), gpu)) {
-        DeferredFrees.free(faulty.api(), DriverAccess.gpu(device).context());
+        DeferredFrees.of(faulty.api(), DriverAccess.gpu(device).context()).free();
       }
     }
     return faulty;

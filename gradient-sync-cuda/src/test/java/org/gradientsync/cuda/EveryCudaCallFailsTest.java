@@ -470,7 +470,7 @@ class EveryCudaCallFailsTest {
       }
       CudaApi api = simulated[rank].faulty().api();
       for (int gpu = 0; gpu < 2; gpu++) {
-        DeferredFrees.free(api, simulated[rank].gpu().context(gpu));
+        DeferredFrees.of(api, simulated[rank].gpu().context(gpu)).free();
       }
       Map<String, Integer> held = simulated[rank].gpu().holds();
       if (!held.isEmpty()) {

@@ -4,6 +4,8 @@ import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.gradientsync.GradientSync;
 import org.gradientsync.cuda.internal.driver.CudaLibrary;
+import org.gradientsync.cuda.internal.driver.DriverAccess;
+import org.gradientsync.cuda.internal.driver.GpuKernels;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.local.LocalRanks.RankTask;
 import org.gradientsync.test.contract.RankRunner;
@@ -62,7 +64,15 @@ public final class GpuRunner implements RankRunner {
   public void run(int ranks, UnaryOperator<GradientSync.Builder> options, RankTask task) {
     UnaryOperator<GradientSync.Builder> all = b -> options.apply(configured(b));
     if (SIZE == null) {
-      LocalRanks.run(ranks, all, task);
+      LocalRanks.run(
+          ranks,
+          all,
+          sync -> {
+            if (areShared()) {
+              loadKernels(sync);
+            }
+            task.run(sync);
+          });
       return;
     }
     try (GradientSync sync = all.apply(GradientSync.builder()).create()) {
@@ -72,6 +82,16 @@ public final class GpuRunner implements RankRunner {
     } catch (Exception e) {
       throw new IllegalStateException(e);
     }
+  }
+
+  /** Loads kernels before any rank runs one, because loading waits for all kernels of the GPU. */
+  private static void loadKernels(GradientSync sync) {
+    GpuKernels kernels = DriverAccess.gpu((CudaDevice) sync.device()).kernels();
+    kernels.reduce();
+    kernels.copy();
+    kernels.finite();
+    kernels.norm();
+    sync.communicator().barrier();
   }
 
   private GradientSync.Builder configured(GradientSync.Builder builder) {

@@ -47,7 +47,7 @@ class GroupedGraphsTest {
         });
     for (SimulatedGpu gpu : gpus) {
       for (int ordinal = 0; ordinal < gpus.length; ordinal++) {
-        DeferredFrees.free(gpu.api(), gpu.context(ordinal));
+        DeferredFrees.of(gpu.api(), gpu.context(ordinal)).free();
       }
       assertEquals(Map.of(), gpu.holds());
     }

@@ -48,7 +48,7 @@ class SoakOnGpu {
   /** Returns the memory in use on the rank's GPU, by all processes. */
   private static long used(GradientSync sync) {
     Gpu gpu = DriverAccess.gpu((CudaDevice) sync.device());
-    gpu.memory().freeDeferred(); // of closed syncs, which otherwise waits for the next allocation
+    gpu.memory().frees().free(); // of closed syncs, which otherwise waits for the next allocation
     long[] freeAndTotal = gpu.api().memoryInfo();
     return freeAndTotal[1] - freeAndTotal[0];
   }

@@ -12,6 +12,7 @@ public final class Gpu {
   private final String name;
   private final String pciAddress;
   private final CUcontext context;
+  private final KernelGate gate;
   private final GpuMemory memory;
   private final GpuWaits waits;
   private final GpuKernels kernels = new GpuKernels(this);
@@ -26,6 +27,7 @@ public final class Gpu {
     pciAddress = api.pciAddress(ordinal);
     context = api.retainContext(ordinal);
     api.useContext(context);
+    gate = KernelGate.of(api, context);
     memory = new GpuMemory(api, context, toString());
     waits = new GpuWaits(api, context);
   }
@@ -52,6 +54,10 @@ public final class Gpu {
 
   public GpuMemory memory() {
     return memory;
+  }
+
+  public KernelGate gate() {
+    return gate;
   }
 
   public GpuWaits waits() {

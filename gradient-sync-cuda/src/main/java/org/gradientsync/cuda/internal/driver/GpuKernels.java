@@ -43,7 +43,7 @@ public final class GpuKernels implements AutoCloseable {
           gpu.makeCurrent();
           int mode = gpu.api().captureMode(CudaApi.ANY_CALL);
           try {
-            loaded = loader.load(gpu.api(), gpu.ordinal());
+            gpu.gate().run(() -> loaded = loader.load(gpu.api(), gpu.ordinal()));
           } finally {
             gpu.api().captureMode(mode);
           }

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUstream;
@@ -13,33 +12,43 @@ import org.gradientsync.DeviceException;
 import org.gradientsync.spi.Resources;
 
 /**
- * Allocations on one GPU. If other ranks have mapped an allocation, it is freed only after they
- * have unmapped it. {@link #holdFrees} delays all frees. The caller makes the GPU's context
- * current.
+ * Allocations on one GPU, some of which are freed later than they are closed: see {@link
+ * DeferredFrees}. The caller makes the GPU's context current.
  */
 public final class GpuMemory {
   private final CudaApi api;
   private final CUcontext context;
+  private final DeferredFrees frees;
   private final String gpu;
   private final Set<Long> buffers = ConcurrentHashMap.newKeySet();
   private final Map<Long, List<BooleanSupplier>> mapped = new ConcurrentHashMap<>();
-  private final AtomicInteger holds = new AtomicInteger();
-  private volatile boolean freesHeld; // in freeHeld()
 
   GpuMemory(CudaApi api, CUcontext context, String gpu) {
     this.api = api;
     this.context = context;
     this.gpu = gpu;
+    frees = DeferredFrees.of(api, context);
+  }
+
+  public DeferredFrees frees() {
+    return frees;
   }
 
   /** Allocates memory. If there is not enough, the exception's message gives the free bytes. */
   long allocate(long bytes) {
-    DeferredFrees.free(api, context);
+    frees.free();
+    return allocate(bytes, false);
+  }
+
+  private long allocate(long bytes, boolean retry) {
     try {
       return api.allocate(bytes);
     } catch (DeviceException e) {
       if (e.code() != CudaApi.OUT_OF_MEMORY) {
         throw e;
+      }
+      if (!retry && frees.await()) {
+        return allocate(bytes, true);
       }
       long[] memory = api.memoryInfo();
       throw new DeviceException(
@@ -87,56 +96,17 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees a buffer's memory at once, or once that is allowed and other ranks have unmapped it. */
   private void free(long address) {
-    List<BooleanSupplier> before = mapped.remove(address);
-    List<BooleanSupplier> all = before == null ? List.of() : before;
-    BooleanSupplier mayFree =
-        () -> mayFree() && all.stream().allMatch(BooleanSupplier::getAsBoolean);
-    if (mayFree.getAsBoolean()) {
-      api.free(address);
-    } else {
-      DeferredFrees.add(api, context, address, mayFree);
-    }
-  }
-
-  /**
-   * From now on, buffers' memory is freed only by {@link #freeHeld}, until {@link #releaseFrees} is
-   * called as often as this. For ranks that share this GPU: freeing waits for all kernels that run
-   * there, those of other ranks included.
-   */
-  public void holdFrees() {
-    holds.incrementAndGet();
-  }
-
-  /** Ends a {@link #holdFrees}. The last one frees what was held. */
-  public void releaseFrees() {
-    holds.decrementAndGet();
-    freeDeferred();
-  }
-
-  /** Frees what is held. No other thread of this rank may use the GPU meanwhile. */
-  public void freeHeld() {
-    freesHeld = true;
-    try {
-      freeDeferred();
-    } finally {
-      freesHeld = false;
-    }
-  }
-
-  private boolean mayFree() {
-    return freesHeld || holds.get() == 0;
+    List<BooleanSupplier> mappings = mapped.remove(address);
+    frees.free(
+        address,
+        () -> mappings == null || mappings.stream().allMatch(BooleanSupplier::getAsBoolean));
   }
 
   /** Frees the library's own memory once other ranks have unmapped it. */
   public void freeOnce(long address, BooleanSupplier unmapped) {
-    DeferredFrees.add(api, context, address, unmapped);
-    freeDeferred();
-  }
-
-  public void freeDeferred() {
-    DeferredFrees.free(api, context);
+    frees.add(address, unmapped);
+    frees.free();
   }
 
   /** Frees the memory of all buffers that have not been closed. */

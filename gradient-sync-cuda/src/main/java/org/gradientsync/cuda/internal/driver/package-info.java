@@ -8,7 +8,8 @@
  *
  * <p>A {@link Gpu} is a GPU with its primary context. It has {@link GpuMemory}, {@link GpuStream}s
  * and {@link GpuEvent}s. {@link GpuWaits} makes the host wait while {@link DeviceWatch}es look for
- * ranks that never come. {@link DeferredFrees} keeps memory that other ranks still map.
+ * ranks that never come. {@link DeferredFrees} keeps memory that other ranks still map, and the
+ * {@link KernelGate} keeps calls that wait for all kernels apart from kernels that wait for ranks.
  *
  * <p>The library's kernels are in the jar, as {@link KernelImages}: {@link ReduceKernel}, {@link
  * CopyKernel}, {@link NormKernel} and {@link FiniteCheck} launch them, most by way of a {@link

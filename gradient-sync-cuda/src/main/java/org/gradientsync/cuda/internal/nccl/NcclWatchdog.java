@@ -1,6 +1,7 @@
 package org.gradientsync.cuda.internal.nccl;
 
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -28,6 +29,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
   private final NcclComm comm;
   private final NcclProgress progress;
   private final Runnable onHost = this::check;
+  private final BooleanSupplier isIdle;
   private final Thread thread;
   private volatile boolean closed;
   private volatile Failure failure; // or null
@@ -43,6 +45,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
     this.nccl = nccl;
     this.comm = comm;
     this.progress = progress;
+    isIdle = () -> progress.oldest() == null;
     thread = new Thread(this::run, "gradient-sync-nccl");
     thread.setDaemon(true);
   }
@@ -50,6 +53,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
   void start() {
     group.addCheck(onHost);
     gpu.waits().watch(this);
+    gpu.gate().add(isIdle);
     thread.start();
   }
 
@@ -176,6 +180,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
     closed = true;
     group.removeCheck(onHost);
     gpu.waits().unwatch(this);
+    gpu.gate().remove(isIdle);
     LockSupport.unpark(thread);
     try {
       thread.join();

@@ -20,15 +20,22 @@ final class PeerAutotune {
   private final Gpu gpu;
   private final Communicator communicator;
   private final PeerPlanner planner;
+  private final PeerOrder order;
   private final PeerRegistration buffer;
 
   /**
    * @param buffer a FLOAT32 buffer of the largest size that two_shot takes, registered and mapped
    */
-  PeerAutotune(Gpu gpu, Communicator communicator, PeerPlanner planner, PeerRegistration buffer) {
+  PeerAutotune(
+      Gpu gpu,
+      Communicator communicator,
+      PeerPlanner planner,
+      PeerOrder order,
+      PeerRegistration buffer) {
     this.gpu = gpu;
     this.communicator = communicator;
     this.planner = planner;
+    this.order = order;
     this.buffer = buffer;
   }
 
@@ -71,6 +78,7 @@ final class PeerAutotune {
         GpuEvent start = GpuEvent.create(gpu, true);
         GpuEvent end = GpuEvent.create(gpu, true)) {
       communicator.barrier(); // creating these may block on kernels of another rank on this GPU
+      order.begin();
       plan.enqueue(stream.handle());
       stream.await();
       for (int round = 0; round < ROUNDS; round++) {
@@ -83,6 +91,8 @@ final class PeerAutotune {
         stream.await();
         rounds[round] = start.millisecondsTo(end);
       }
+    } finally {
+      order.enqueued();
     }
     Arrays.sort(rounds);
     double[] slowest = {rounds[ROUNDS / 2]};

@@ -1,6 +1,8 @@
 package org.gradientsync.cuda.internal.peer;
 
+import java.util.function.BooleanSupplier;
 import jcuda.driver.CUstream;
+import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
 import org.gradientsync.cuda.internal.driver.Gpu;
 import org.gradientsync.cuda.internal.driver.GpuEvent;
@@ -16,6 +18,7 @@ final class PeerOrder implements AutoCloseable {
   private final Gpu gpu;
   private final DeviceCalls calls;
   private final GpuEvent ordered;
+  private final BooleanSupplier isIdle = this::isIdle;
   private volatile GpuStream last;
 
   /** Whether {@link #ordered} was recorded, behind the last call on an earlier stream. */
@@ -24,14 +27,18 @@ final class PeerOrder implements AutoCloseable {
   /** The number of the last call that was enqueued or failed. */
   private volatile long lastCall;
 
+  private volatile boolean enqueuing;
+
   PeerOrder(Gpu gpu, DeviceCalls calls) {
     this.gpu = gpu;
     this.calls = calls;
     ordered = GpuEvent.create(gpu, false);
+    gpu.gate().add(isIdle);
   }
 
-  /** Makes a stream wait for the call before. Allocates nothing. */
+  /** Makes a stream wait for the call before, which is enqueued next. Allocates nothing. */
   void follow(GpuStream stream) {
+    begin();
     if (stream == last) {
       return;
     }
@@ -45,9 +52,25 @@ final class PeerOrder implements AutoCloseable {
     last = stream;
   }
 
+  /** Notes that kernels are about to be enqueued, until {@link #enqueued} is called. */
+  void begin() {
+    enqueuing = true;
+    gpu.gate().pass();
+  }
+
   /** Notes that the last call that was counted has been enqueued, or has failed. */
   void enqueued() {
     lastCall = calls.pending();
+    enqueuing = false;
+  }
+
+  /** Whether none of this rank's kernels runs or is being enqueued. Any thread may call it. */
+  private synchronized boolean isIdle() {
+    try {
+      return !enqueuing && (last == null ? !recorded || ordered.isDone() : isDone());
+    } catch (DeviceException e) {
+      return true; // nothing runs on a GPU that has failed
+    }
   }
 
   /**
@@ -104,6 +127,7 @@ final class PeerOrder implements AutoCloseable {
 
   @Override
   public void close() {
+    gpu.gate().remove(isIdle);
     ordered.close();
   }
 }

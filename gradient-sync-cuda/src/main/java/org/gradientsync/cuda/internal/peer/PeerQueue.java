@@ -163,7 +163,11 @@ final class PeerQueue {
 
     @Override
     public RuntimeException failed(DeviceException e) {
-      return group.isBroken() ? e : PeerQueue.this.failed(e);
+      if (group.isBroken()) {
+        order.enqueued();
+        return e;
+      }
+      return PeerQueue.this.failed(e);
     }
   }
 }

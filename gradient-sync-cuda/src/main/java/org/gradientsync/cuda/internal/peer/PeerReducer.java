@@ -95,7 +95,6 @@ final class PeerReducer implements Reducer, DeviceWatch {
     errors = new PeerErrors(group, gpu, report, names, progress, finite, order);
     queue = new PeerQueue(group, device, order, errors, progress);
     gpu.waits().watch(this);
-    memory.sharing().begin(gpu.memory());
   }
 
   @Override
@@ -271,7 +270,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
         if (all.mapped == null) {
           return null;
         }
-        return new PeerAutotune(gpu, memory.communicator(), planner, all).measure(layout);
+        return new PeerAutotune(gpu, memory.communicator(), planner, order, all).measure(layout);
       }
     }
   }
@@ -330,13 +329,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
           order::await,
           this::depart,
           () -> errors.throwUnseen(broken),
-          registrar,
-          planner,
+          () -> gpu.gate().run(() -> Resources.closeAll(registrar, planner, memory, finite)),
           order,
-          memory,
-          finite,
           unmapFlags::setAllUnmapped, // even after a failure, so that others can free their memory
-          () -> memory.sharing().end(gpu.memory()),
           share,
           mailbox,
           report);

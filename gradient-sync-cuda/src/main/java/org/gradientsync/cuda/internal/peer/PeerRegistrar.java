@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.gradientsync.Communicator;
 import org.gradientsync.DeviceException;
 import org.gradientsync.GradientSyncException;
@@ -169,12 +170,17 @@ final class PeerRegistrar implements AutoCloseable {
   /** The plan of a call, made now if there is none. */
   PeerPlan plan(PeerRegistration registration, CollectiveCall call) {
     if (registration.plan(call) == null) {
-      prepare(() -> registration.keep(call, planner.inPlace(registration, call)));
+      prepare(() -> keep(registration, call, () -> planner.inPlace(registration, call)));
       if (call.kind() == Kind.BROADCAST) {
         memory.sharing().planned(communicator); // the hosts meet for each broadcast
       }
     }
     return registration.plan(call);
+  }
+
+  /** Makes a plan, for which the driver may load kernels. */
+  private void keep(PeerRegistration registration, CollectiveCall call, Supplier<PeerPlan> made) {
+    gpu.gate().run(() -> registration.keep(call, made.get()));
   }
 
   /**
@@ -308,11 +314,13 @@ final class PeerRegistrar implements AutoCloseable {
         if (puts && out != null) {
           keepUntilUnmapped(copy != null ? copy : out);
         }
-        registration.keep(
+        keep(
+            registration,
             call,
-            pushes
-                ? planner.push(registration, call)
-                : puts ? planner.put(registration, call) : planner.stream(registration, call));
+            () ->
+                pushes
+                    ? planner.push(registration, call)
+                    : puts ? planner.put(registration, call) : planner.stream(registration, call));
       }
     } catch (DeviceException e) {
       reason = e.getMessage();
@@ -343,7 +351,6 @@ final class PeerRegistrar implements AutoCloseable {
   private boolean agreeOnNumber(CudaBuffer own) {
     long[] number = {lastNumber, DriverAccess.stream(own.stream()).isSparing() ? 0 : 1};
     communicator.allReduce(LongBuffer.wrap(number), ReduceOp.MAX);
-    memory.sharing().met(gpu.memory()); // before the agreement that ends each registration
     lastNumber = (int) number[0] + 1;
     if (lastNumber > PeerTag.MAX_REGISTRATIONS) {
       throw new GradientSyncException(

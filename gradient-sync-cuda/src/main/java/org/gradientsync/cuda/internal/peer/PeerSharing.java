@@ -6,7 +6,6 @@ import org.gradientsync.Communicator;
 import org.gradientsync.DataType;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.Agreement;
-import org.gradientsync.cuda.internal.driver.GpuMemory;
 import org.gradientsync.cuda.internal.driver.GpuStream;
 import org.gradientsync.spi.Settings;
 
@@ -15,10 +14,6 @@ import org.gradientsync.spi.Settings;
  * at the same time, each on its part of the GPU, and wait for each other. When the driver loads a
  * kernel or makes a graph, it may wait for another rank's kernel, which waits for this rank's. So
  * no rank plans while any rank's kernel may run.
- *
- * <p>Freeing memory waits for the other ranks' kernels, too. If one of these already waits for this
- * rank's next call, it does so until its time-out. So memory is freed only where all ranks meet:
- * there each kernel that runs waits only for calls that have been enqueued.
  */
 final class PeerSharing {
   /** The developer switch that allows sharing. */
@@ -97,30 +92,6 @@ final class PeerSharing {
     if (isShared()) {
       own.gpu().warmUpStreams();
       own.warmUp();
-    }
-  }
-
-  /** Called when a sync begins. If ranks share GPUs, memory is not freed at once from now on. */
-  void begin(GpuMemory memory) {
-    if (isShared()) {
-      memory.holdFrees();
-    }
-  }
-
-  /**
-   * Called when all ranks have come to the same call, and cannot get beyond it before this rank
-   * does. If ranks share GPUs, frees memory.
-   */
-  void met(GpuMemory memory) {
-    if (isShared()) {
-      memory.freeHeld();
-    }
-  }
-
-  /** Called when a sync ends. */
-  void end(GpuMemory memory) {
-    if (isShared()) {
-      memory.releaseFrees();
     }
   }
 

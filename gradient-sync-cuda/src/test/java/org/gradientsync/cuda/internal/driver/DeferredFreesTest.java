@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyLong;
+import static org.mockito.Mockito.doAnswer;
 import static org.mockito.Mockito.doThrow;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.never;
@@ -12,6 +13,7 @@ import static org.mockito.Mockito.times;
 import static org.mockito.Mockito.verify;
 
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceException;
@@ -20,7 +22,7 @@ import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.FakeGpu;
 import org.junit.jupiter.api.Test;
 
-/** Tests closing memory that other ranks have mapped. */
+/** Tests closing memory that cannot be freed yet. */
 class DeferredFreesTest {
   private static final long ADDRESS = 0x7000;
   private static final long OTHER = 0x8000;
@@ -31,26 +33,26 @@ class DeferredFreesTest {
 
   @Test
   void isFreedOnceWhenItIsUnmapped() {
-    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
-    DeferredFrees.free(api, context);
+    DeferredFrees.of(api, context).add(ADDRESS, unmapped::get);
+    DeferredFrees.of(api, context).free();
     verify(api, never()).free(anyLong());
     unmapped.set(true);
     verify(api, never()).free(anyLong());
-    DeferredFrees.free(api, context);
-    DeferredFrees.free(api, context);
+    DeferredFrees.of(api, context).free();
+    DeferredFrees.of(api, context).free();
     verify(api, times(1)).free(ADDRESS);
   }
 
   @Test
   void isFreedOnItsOwnGpuAlone() {
     unmapped.set(true);
-    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
+    DeferredFrees.of(api, context).add(ADDRESS, unmapped::get);
     CudaApi another = mock(CudaApi.class);
-    DeferredFrees.free(api, FakeGpu.newContext());
-    DeferredFrees.free(another, context);
+    DeferredFrees.of(api, FakeGpu.newContext()).free();
+    DeferredFrees.of(another, context).free();
     verify(api, never()).free(anyLong());
     verify(another, never()).free(anyLong());
-    DeferredFrees.free(api, context);
+    DeferredFrees.of(api, context).free();
     verify(api, times(1)).free(ADDRESS);
   }
 
@@ -58,10 +60,10 @@ class DeferredFreesTest {
   void aFailureIsNotTriedAgainAndHoldsNothingElseUp() {
     doThrow(new DeviceException("cuMemFree failed: X (1)", 1)).when(api).free(ADDRESS);
     unmapped.set(true);
-    DeferredFrees.add(api, context, ADDRESS, unmapped::get);
-    DeferredFrees.add(api, context, OTHER, unmapped::get);
-    assertDoesNotThrow(() -> DeferredFrees.free(api, context));
-    DeferredFrees.free(api, context);
+    DeferredFrees.of(api, context).add(ADDRESS, unmapped::get);
+    DeferredFrees.of(api, context).add(OTHER, unmapped::get);
+    assertDoesNotThrow(() -> DeferredFrees.of(api, context).free());
+    DeferredFrees.of(api, context).free();
     verify(api, times(1)).free(ADDRESS);
     verify(api, times(1)).free(OTHER);
   }
@@ -127,7 +129,7 @@ class DeferredFreesTest {
       buffer.close();
       verify(gpu.api, never()).free(address);
       before.set(true);
-      DeferredFrees.free(gpu.api, DriverAccess.gpu(device).context());
+      DeferredFrees.of(gpu.api, DriverAccess.gpu(device).context()).free();
       verify(gpu.api, times(1)).free(address);
     }
   }
@@ -156,6 +158,60 @@ class DeferredFreesTest {
       }
       assertTrue(unmapped.get());
       assertEquals(0, gpu.allocatedBytes());
+    }
+  }
+
+  @Test
+  void nothingIsFreedWhileOneOfSeveralSyncsRunsKernels() {
+    FakeGpu gpu = new FakeGpu();
+    AtomicBoolean idle = new AtomicBoolean();
+    BooleanSupplier busy = idle::get;
+    BooleanSupplier other = () -> true;
+    try (CudaDevice device = gpu.open(0)) {
+      KernelGate gate = DriverAccess.gpu(device).gate();
+      gate.add(busy);
+      device.allocate(DataType.FLOAT32, 1).close(); // one sync runs its kernels in order
+      verify(gpu.api, times(1)).free(anyLong());
+      gate.add(other);
+      device.allocate(DataType.FLOAT32, 1).close();
+      device.allocate(DataType.FLOAT32, 1).close();
+      verify(gpu.api, times(1)).free(anyLong());
+      idle.set(true);
+      device.allocate(DataType.FLOAT32, 1).close();
+      verify(gpu.api, times(4)).free(anyLong());
+      idle.set(false);
+      device.allocate(DataType.FLOAT32, 1).close();
+      gate.remove(other);
+      DriverAccess.gpu(device).memory().frees().free();
+      verify(gpu.api, times(5)).free(anyLong());
+      gate.remove(busy);
+    }
+  }
+
+  @Test
+  void aFullGpuWaitsForKernelsAndFreesWhatWasClosed() {
+    FakeGpu gpu = new FakeGpu();
+    AtomicBoolean full = new AtomicBoolean();
+    BooleanSupplier busy = full::get;
+    try (CudaDevice device = gpu.open(0)) {
+      KernelGate gate = DriverAccess.gpu(device).gate();
+      gate.add(busy);
+      gate.add(busy);
+      device.allocate(DataType.FLOAT32, 1).close();
+      verify(gpu.api, never()).free(anyLong());
+      doAnswer(
+              call -> {
+                full.set(true); // and the kernels end
+                throw new DeviceException("cuMemAlloc failed: X (2)", CudaApi.OUT_OF_MEMORY);
+              })
+          .doReturn(ADDRESS)
+          .when(gpu.api)
+          .allocate(anyLong());
+      CudaBuffer buffer = device.allocate(DataType.FLOAT32, 1);
+      verify(gpu.api, times(1)).free(anyLong());
+      assertEquals(ADDRESS, buffer.address());
+      gate.remove(busy);
+      gate.remove(busy);
     }
   }
 }

@@ -69,7 +69,7 @@ class PeerCollectivesTest {
             part.close();
           }
           rank.everybody().barrier();
-          DeferredFrees.free(rank.gpu().api, DriverAccess.gpu(rank.device()).context());
+          DeferredFrees.of(rank.gpu().api, DriverAccess.gpu(rank.device()).context()).free();
           assertEquals(before, rank.gpu().holds());
         });
   }

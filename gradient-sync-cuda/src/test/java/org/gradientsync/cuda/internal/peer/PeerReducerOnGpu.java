@@ -115,6 +115,41 @@ class PeerReducerOnGpu {
         });
   }
 
+  /** Freeing waits for all kernels of a GPU, and here each rank's kernel waits for the others. */
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("sizes")
+  void ranksCloseBuffersBetweenCallsOfTwoSyncsInAnyOrder(int ranks) {
+    runner.run(
+        ranks,
+        sync -> {
+          int count = 1000;
+          try (GradientSync other = sync.split(0, sync.rank());
+              CudaStream stream = ((CudaDevice) sync.device()).createStream();
+              DeviceBuffer first = sync.allocate(DataType.FLOAT32, count);
+              DeviceBuffer second =
+                  ((CudaDevice) sync.device()).allocate(DataType.FLOAT32, count, stream)) {
+            sync.average(first); // registers the buffers
+            other.average(second);
+            boolean odd = sync.rank() % 2 == 1;
+            for (int call = 0; call < 20; call++) {
+              DeviceBuffer closed = sync.allocate(DataType.FLOAT32, count);
+              ByteBuffer numbers = Numbers.of(DataType.FLOAT32, sync.rank(), call, count);
+              first.copyFrom(numbers);
+              second.copyFrom(numbers);
+              sync.barrier();
+              (odd ? other : sync).average(odd ? second : first);
+              closed.close();
+              sync.allocate(DataType.FLOAT32, count).close();
+              (odd ? sync : other).average(odd ? first : second);
+              ByteBuffer mean =
+                  Numbers.reduced(DataType.FLOAT32, ReduceOp.AVERAGE, ranks, call, count);
+              assertBits(mean, first, "first buffer, call " + call);
+              assertBits(mean, second, "second buffer, call " + call);
+            }
+          }
+        });
+  }
+
   private static void check(
       GradientSync sync, DataType type, ReduceOp op, int whole, int first, int count) {
     try (DeviceBuffer buffer = sync.allocate(type, whole)) {

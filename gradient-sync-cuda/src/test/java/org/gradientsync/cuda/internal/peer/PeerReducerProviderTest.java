@@ -179,7 +179,7 @@ class PeerReducerProviderTest {
 
   private static void nothingIsLeft(Rank rank, Map<String, Integer> before) {
     Agreement.requireAll(new GroupCommunicator(rank.group()), "");
-    DeferredFrees.free(rank.gpu().api, DriverAccess.gpu(rank.device()).context());
+    DeferredFrees.of(rank.gpu().api, DriverAccess.gpu(rank.device()).context()).free();
     assertEquals(before, rank.gpu().holds());
     int turn = rank.rank() / PeerRanks.GPUS;
     try (PeerBudget.Share share = PeerBudget.take(rank.device().ordinal(), turn)) {

@@ -96,7 +96,7 @@ class PeerReducerTest {
             buffer.close();
           }
           rank.everybody().barrier();
-          DeferredFrees.free(rank.gpu().api, DriverAccess.gpu(rank.device()).context());
+          DeferredFrees.of(rank.gpu().api, DriverAccess.gpu(rank.device()).context()).free();
           assertEquals(before, rank.gpu().holds());
         });
   }

@@ -1,10 +1,6 @@
 package org.gradientsync.cuda.internal.peer;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.mockito.ArgumentMatchers.anyLong;
-import static org.mockito.Mockito.never;
-import static org.mockito.Mockito.times;
-import static org.mockito.Mockito.verify;
 
 import java.util.List;
 import org.gradientsync.DataType;
@@ -12,7 +8,6 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.FakeGpu;
 import org.gradientsync.cuda.internal.driver.DriverAccess;
-import org.gradientsync.cuda.internal.driver.GpuMemory;
 import org.junit.jupiter.api.Test;
 
 class PeerSharingTest {
@@ -42,53 +37,6 @@ class PeerSharingTest {
     assertEquals(
         List.of(ReduceOp.values()),
         new PeerSharing(TWO_OF_THREE, 1).plannedFirst(DataType.FLOAT32));
-  }
-
-  @Test
-  void memoryOfASharedGpuIsFreedWhereAllRanksMeet() {
-    FakeGpu gpu = new FakeGpu();
-    try (CudaDevice device = gpu.open(0)) {
-      GpuMemory memory = DriverAccess.gpu(device).memory();
-      PeerSharing sharing = new PeerSharing(TWO_OF_THREE, 0);
-      sharing.begin(memory);
-      device.allocate(DataType.FLOAT32, 1).close();
-      device.allocate(DataType.FLOAT32, 1).close();
-      verify(gpu.api, never()).free(anyLong());
-      sharing.met(memory);
-      verify(gpu.api, times(2)).free(anyLong());
-      device.allocate(DataType.FLOAT32, 1).close();
-      verify(gpu.api, times(2)).free(anyLong());
-      sharing.end(memory);
-      verify(gpu.api, times(3)).free(anyLong());
-      device.allocate(DataType.FLOAT32, 1).close();
-      verify(gpu.api, times(4)).free(anyLong());
-    }
-  }
-
-  @Test
-  void memoryIsFreedWhenTheLastSyncOfASharedGpuEnds() {
-    FakeGpu gpu = new FakeGpu();
-    try (CudaDevice device = gpu.open(0)) {
-      GpuMemory memory = DriverAccess.gpu(device).memory();
-      PeerSharing sharing = new PeerSharing(TWO_OF_THREE, 0);
-      sharing.begin(memory);
-      sharing.begin(memory);
-      device.allocate(DataType.FLOAT32, 1).close();
-      sharing.end(memory);
-      verify(gpu.api, never()).free(anyLong());
-      sharing.end(memory);
-      verify(gpu.api, times(1)).free(anyLong());
-    }
-  }
-
-  @Test
-  void memoryOfAGpuThatIsNotSharedIsFreedAtOnce() {
-    FakeGpu gpu = new FakeGpu();
-    try (CudaDevice device = gpu.open(0)) {
-      new PeerSharing(List.of("a", "b"), 0).begin(DriverAccess.gpu(device).memory());
-      device.allocate(DataType.FLOAT32, 1).close();
-      verify(gpu.api, times(1)).free(anyLong());
-    }
   }
 
   @Test
