@@ -161,11 +161,20 @@ public final class HostBuffer extends AbstractDeviceBuffer {
    * @param first the first element, in both buffers
    */
   public void copyRange(long first, HostBuffer source, long elements) {
+    copyRange(first, source, first, elements);
+  }
+
+  /**
+   * As above, from another place.
+   *
+   * @param from the first element in the source
+   */
+  public void copyRange(long first, HostBuffer source, long from, long elements) {
     for (long done = 0; done < elements; ) {
-      int run = source.run(first + done, run(first + done, elements - done));
+      int run = source.run(from + done, run(first + done, elements - done));
       HostBuffers.copy(
-          source.segments[source.segmentOf(first + done)],
-          source.indexOf(first + done),
+          source.segments[source.segmentOf(from + done)],
+          source.indexOf(from + done),
           segments[segmentOf(first + done)],
           indexOf(first + done),
           run);

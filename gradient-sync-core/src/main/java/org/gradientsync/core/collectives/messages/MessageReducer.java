@@ -99,8 +99,11 @@ public final class MessageReducer implements Reducer {
       boolean carries = rendezvous != null && rendezvous.calls().carries();
       if (!carries || !(device instanceof HostDevice) || call.kind().isMessage()) {
         group.run(origin, call, move);
+      } else if (fromSync && isSummed(call, rendezvous)) {
+        summed.begin(call.in(), call.op());
+        group.run(origin, call, takeSums);
       } else if (call.kind() == Kind.ALL_REDUCE) {
-        allReduce(origin, call, fromSync, rendezvous);
+        allReduce(origin, call, rendezvous);
       } else if (fromSync && isCarried(call, rendezvous)) {
         rendezvous.carry(carried(call, rendezvous));
         group.run(origin, call, runCarried);
@@ -110,13 +113,15 @@ public final class MessageReducer implements Reducer {
     }
   }
 
-  private void allReduce(
-      Origin origin, CollectiveCall call, boolean fromSync, MessageRendezvous rendezvous) {
-    boolean canSum = rendezvous.calls().nodeSize() > 0 && fromSync;
-    if (canSum && sums(rendezvous).fits(call.in())) {
-      summed.begin(call.in(), call.op());
-      group.run(origin, call, takeSums);
-    } else if (carriedAllReduce(rendezvous).fits(call.in())) {
+  /** Whether sums travel with the calls; the same on all ranks whose calls match. */
+  private boolean isSummed(CollectiveCall call, MessageRendezvous rendezvous) {
+    return (call.kind() == Kind.ALL_REDUCE || call.kind() == Kind.REDUCE_SCATTER)
+        && rendezvous.calls().nodeSize() > 0
+        && sums(rendezvous).fits(call.in());
+  }
+
+  private void allReduce(Origin origin, CollectiveCall call, MessageRendezvous rendezvous) {
+    if (carriedAllReduce(rendezvous).fits(call.in())) {
       carriedSum.begin(call.in());
       group.run(origin, call, addCarried);
     } else {
@@ -206,7 +211,7 @@ public final class MessageReducer implements Reducer {
 
   private void takeSums(CollectiveCall call) {
     if (summed.hasCome()) {
-      summed.finish();
+      summed.finish(call, group.rank());
     } else {
       move(call);
     }

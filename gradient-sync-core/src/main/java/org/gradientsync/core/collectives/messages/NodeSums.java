@@ -14,13 +14,15 @@ import org.gradientsync.core.rendezvous.LeaderSums;
 import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
- * All-reduces over several nodes, in any order of sums, that are so small that sums travel with the
- * calls of the rendezvous. The first rank of each node adds the contributions of its node in rank
- * order, and all of these ranks add along the same {@link SumTree}, so all get the same bits. No
- * message follows.
+ * All-reduces and reduce-scatters over several nodes, in any order of sums, that are so small that
+ * sums of whole inputs travel with the calls of the rendezvous. The first rank of each node adds
+ * the contributions of its node in rank order, and all of these ranks add along the same {@link
+ * SumTree}, so all get the same bits. No message follows.
  */
 final class NodeSums implements LeaderSums, AutoCloseable {
   private final MessageRendezvous rendezvous;
@@ -30,7 +32,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
   private final SumTree tree; // null unless this rank adds
   private final ByteBuffer memory; // of the sums, or null
   private final Map<DataType, Views> views = new EnumMap<>(DataType.class);
-  private HostBuffer own; // the buffer of the current call
+  private HostBuffer own; // the input of the current call
   private ReduceOp op;
   private Views current; // of its type
   private int sumBytes;
@@ -159,9 +161,11 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     return rendezvous.areAllSame();
   }
 
-  /** Copies it. */
-  void finish() {
-    own.copyRange(0, current.results[rendezvous.slot()], own.count());
+  /** Copies what of it is this rank's. */
+  void finish(CollectiveCall call, int rank) {
+    HostBuffer out = (HostBuffer) call.out();
+    long first = call.kind() == Kind.REDUCE_SCATTER ? rank * out.count() : 0;
+    out.copyRange(0, current.results[rendezvous.slot()], first, out.count());
   }
 
   @Override

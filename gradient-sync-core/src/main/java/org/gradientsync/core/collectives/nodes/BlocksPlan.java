@@ -10,15 +10,19 @@ import org.gradientsync.core.ranks.RankMap;
 import org.gradientsync.spi.Message;
 
 /**
- * An all-reduce over several nodes in which each node owns a block of each column of a shard. How
- * the owners get the sums is left to subclasses. All gather the results by doubling, as {@link
- * HalvingRounds} say; {@link ColumnSteps} say in which order.
+ * A collective over several nodes in which each node owns a block of each column of a shard. How
+ * the owners get what they need is left to subclasses. In an all-reduce, all gather the results by
+ * doubling, as {@link HalvingRounds} say; {@link ColumnSteps} say in which order.
+ *
+ * <p>A reduce-scatter and an all-to-all have an output, and gather nothing. The nodes have equally
+ * many ranks, and a rank's shard consists of the blocks of the ranks with its number on all nodes.
  */
 abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
   private static final int PIECES = 4; // of a column, for the other ranks of the node
 
   final int nodes;
   final HalvingRounds geometry;
+  private final DeviceBuffer out; // null if the results are gathered
   private final int reductions; // rounds of messages until the owners have the sums
   private final int rounds; // to gather
   private final ColumnSteps steps; // null if this rank carries nothing
@@ -61,15 +65,22 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
 
   /**
    * @param shards a carrier's chunks are its columns
+   * @param out where this rank's block goes, or null in an all-reduce
    * @param reductions the number of rounds of messages until the owners have the sums
    */
-  BlocksPlan(TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, int reductions) {
+  BlocksPlan(
+      TwoLevelRanks ranks,
+      NodeBuffers.Mapped buffers,
+      Shards shards,
+      DeviceBuffer out,
+      int reductions) {
     super(ranks, buffers, shards);
+    this.out = out;
     this.reductions = reductions;
     nodes = layout.nodes();
     geometry = new HalvingRounds(nodes, layout.node());
-    rounds = geometry.count();
-    for (int shard = 0; shard < shards.ranks(); shard++) {
+    rounds = out == null ? geometry.count() : 0;
+    for (int shard = 0; shard < shards.ranks() && out == null; shard++) {
       divide(shard);
     }
     columns = new Column[ownChunks()];
@@ -104,12 +115,34 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
     return new Blocks(shards.length(localRank, column), nodes, geometry.node());
   }
 
+  /** The first element of a block of a column in the ranks' buffers. */
+  final long first(int column, int block) {
+    long first = shards.first(localRank, column);
+    return out == null
+        ? first + blocks(column).first(block)
+        : (geometry.node() + block) % nodes * (shards.count() / nodes) + first / nodes;
+  }
+
+  /** The last of some blocks of a column that lie in one piece in the ranks' buffers. */
+  final int pieceEnd(int column, int from, int to) {
+    return out == null ? blocks(column).pieceEnd(from, to) : from + 1;
+  }
+
   /** This node's block of a column, in a rank's buffer of this node. */
   final DeviceBuffer ownBlock(int column, int mate) {
-    Blocks blocks = blocks(column);
-    return buffers
-        .of(mate)
-        .slice(shards.first(localRank, column) + blocks.first(0), blocks.length(0, 1));
+    return buffers.of(mate).slice(first(column, 0), blocks(column).length(0, 1));
+  }
+
+  /** Where the result of this node's block of a column goes. */
+  final DeviceBuffer result(int column) {
+    return out == null ? ownBlock(column, localRank) : ofOutput(0, column);
+  }
+
+  /** A column's part of a block of the output. */
+  final DeviceBuffer ofOutput(int block, int column) {
+    long place = shards.first(localRank, column) - shards.first(localRank, 0);
+    long all = shards.count() / nodes / shards.ranks();
+    return out.slice(block * all + place / nodes, blocks(column).length(0, 1));
   }
 
   /** Adds what this node has, and begins to send; there are messages to receive. */
@@ -119,8 +152,8 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
   abstract boolean hasReceived(int column, int round);
 
   /**
-   * Handles the messages of a round of the reduction. After the last one, the result of {@link
-   * #ownBlock} is there, and no contribution is needed any more.
+   * Handles the messages of a round of the reduction. After the last one, {@link #result} is there,
+   * and no contribution is needed any more.
    */
   abstract void reduce(int column, int round);
 
@@ -145,7 +178,9 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
     if (steps == null || !steps.advance()) {
       return false;
     }
-    publish(PIECES / 2 * steps.halves());
+    if (out == null) {
+      publish(PIECES / 2 * steps.halves());
+    }
     return true;
   }
 
@@ -207,7 +242,9 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
       for (Message[] receives : columns[column].receives) {
         start(receives);
       }
-      start(columns[column].sends[rounds - 1]);
+      if (rounds > 0) {
+        start(columns[column].sends[rounds - 1]);
+      }
     } else if (step < reductions + rounds) {
       start(columns[column].sends[gathering(step) - 1]);
     }

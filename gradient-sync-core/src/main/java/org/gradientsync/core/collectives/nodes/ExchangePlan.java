@@ -8,15 +8,16 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.spi.Message;
 
 /**
- * An all-reduce over several nodes in rank order, for buffers that are small for the number of
- * nodes: the contributions of all ranks travel to the owner of each block, in messages of several
- * blocks ({@link ExchangeRounds}). The owner adds them in rank order, so the bits are those of all
- * other reducers.
+ * An all-reduce or a reduce-scatter over several nodes in rank order, for buffers that are small
+ * for the number of nodes: the contributions of all ranks travel to the owner of each block, in
+ * messages of several blocks ({@link ExchangeRounds}). The owner adds them in rank order, so the
+ * bits are those of all other reducers. In an all-to-all, it keeps them as they are.
  *
  * <p>Contributions and results travel in the buffer's type.
  */
 final class ExchangePlan extends BlocksPlan {
   private final ExchangeRounds exchange;
+  private final boolean adds;
   private final Column[] columns;
   private final Inbox[] slots = new Inbox[ColumnSteps.SLOTS]; // those of columns of full length
 
@@ -90,7 +91,8 @@ final class ExchangePlan extends BlocksPlan {
     private final Inbox inbox;
     private final Copies[] copies = new Copies[exchange.count()]; // of this node's contributions
     private final DeviceBuffer[] contributions; // to this node's block, by rank
-    private final DeviceBuffer result;
+    private final DeviceBuffer result; // or null
+    private final Copies kept = new Copies(); // contributions that are not added
 
     Column(int index, DeviceBuffer scratch) {
       Blocks blocks = blocks(index);
@@ -101,25 +103,27 @@ final class ExchangePlan extends BlocksPlan {
       if (full) {
         slots[slot] = inbox;
       }
-      long first = shards.first(localRank, index);
       for (int round = 0; round < copies.length; round++) {
         copies[round] = new Copies();
         for (int block = 0; block < nodes; block++) {
           DeviceBuffer place = inbox.own[round][block];
           long length = place == null ? 0 : place.count() / mateCount;
           for (int mate = 0; mate < mateCount && length > 0; mate++) {
-            DeviceBuffer source = buffers.of(mate).slice(first + blocks.first(block), length);
+            DeviceBuffer source = buffers.of(mate).slice(first(index, block), length);
             copies[round].add(source, place.slice(mate * length, length));
           }
         }
       }
-      result = ownBlock(index, localRank);
-      contributions = result.count() == 0 ? null : ofAllRanks(index);
+      long length = blocks.length(0, 1);
+      result = adds ? result(index) : null;
+      contributions = length == 0 ? null : ofAllRanks(index, length);
+      for (int rank = 0; rank < group.size() && !adds && length > 0; rank++) {
+        kept.add(contributions[rank], ofOutput(rank, index));
+      }
     }
 
-    private DeviceBuffer[] ofAllRanks(int index) {
+    private DeviceBuffer[] ofAllRanks(int index, long length) {
       DeviceBuffer[] all = new DeviceBuffer[group.size()];
-      long length = result.count();
       for (int node = 0; node < nodes; node++) {
         int block = Math.floorMod(geometry.node() - node, nodes);
         List<Integer> ranks = layout.ranksOf(node);
@@ -134,16 +138,21 @@ final class ExchangePlan extends BlocksPlan {
 
   /**
    * @param shards a carrier's chunks are its columns
+   * @param out for a reduce-scatter or an all-to-all, or null
+   * @param adds whether contributions are added
    * @param scratch {@link #scratchCount} elements of the buffer's type
    */
   ExchangePlan(
       TwoLevelRanks ranks,
       NodeBuffers.Mapped buffers,
       Shards shards,
+      DeviceBuffer out,
+      boolean adds,
       ExchangeRounds exchange,
       DeviceBuffer scratch) {
-    super(ranks, buffers, shards, exchange.count());
+    super(ranks, buffers, shards, out, exchange.count());
     this.exchange = exchange;
+    this.adds = adds;
     columns = new Column[ownChunks()];
     for (int i = 0; i < columns.length; i++) {
       columns[i] = new Column(i, scratch);
@@ -196,7 +205,11 @@ final class ExchangePlan extends BlocksPlan {
     if (round + 1 < exchange.count()) {
       send(column, round + 1);
     } else if (column.contributions != null) {
-      device.reduce(column.contributions, column.result, op());
+      if (adds) {
+        device.reduce(column.contributions, column.result, op());
+      } else {
+        column.kept.run();
+      }
       mates.requireNoneGaveUp(null);
     }
   }

@@ -9,9 +9,9 @@ import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.spi.Message;
 
 /**
- * An all-reduce over several nodes by halving and doubling: {@link HalvingRounds} say who exchanges
- * what. Each element is reduced on one node, so all ranks have the same bits, in an order that
- * depends on the placement.
+ * An all-reduce over several nodes by halving and doubling, or a reduce-scatter by halving: {@link
+ * HalvingRounds} say who exchanges what. Each element is reduced on one node, so all ranks have the
+ * same bits, in an order that depends on the placement.
  *
  * <p>Sums travel in the {@linkplain org.gradientsync.DataType#accumulator accumulator's type},
  * results in the buffer's.
@@ -74,20 +74,20 @@ final class HalvingPlan extends BlocksPlan {
       if (full) {
         slots[slot] = inbox;
       }
-      own = ownBlock(index, localRank);
+      own = result(index);
       ownSum = inbox.part(blocks, 0, 1);
-      long first = shards.first(localRank, index);
-      sentFirst = parts(blocks, first, geometry.keep(0), nodes);
-      kept = parts(blocks, first, 0, geometry.keep(0));
+      sentFirst = parts(index, geometry.keep(0), nodes);
+      kept = parts(index, 0, geometry.keep(0));
     }
 
-    private Part[] parts(Blocks blocks, long first, int from, int to) {
+    private Part[] parts(int index, int from, int to) {
+      Blocks blocks = blocks(index);
       List<Part> parts = new ArrayList<>();
       for (int at = from, end; at < to; at = end) {
-        end = blocks.pieceEnd(at, to);
+        end = pieceEnd(index, at, to);
         long length = blocks.length(at, end);
         if (length > 0) {
-          DeviceBuffer[] sources = contributions(first + blocks.first(at), length);
+          DeviceBuffer[] sources = contributions(first(index, at), length);
           parts.add(new Part(sources, inbox.part(blocks, at, end)));
         }
       }
@@ -108,12 +108,17 @@ final class HalvingPlan extends BlocksPlan {
 
   /**
    * @param shards a carrier's chunks are its columns
+   * @param out for a reduce-scatter, or null
    * @param scratch {@link #scratchCount} elements of the accumulator's type for each slot of
    *     columns
    */
   HalvingPlan(
-      TwoLevelRanks ranks, NodeBuffers.Mapped buffers, Shards shards, DeviceBuffer scratch) {
-    super(ranks, buffers, shards, HalvingRounds.count(ranks.layout().nodes()));
+      TwoLevelRanks ranks,
+      NodeBuffers.Mapped buffers,
+      Shards shards,
+      DeviceBuffer out,
+      DeviceBuffer scratch) {
+    super(ranks, buffers, shards, out, HalvingRounds.count(ranks.layout().nodes()));
     rounds = geometry.count();
     columns = new Column[ownChunks()];
     for (int i = 0; i < columns.length; i++) {

@@ -36,7 +36,8 @@ import org.gradientsync.spi.Unclosed;
  *
  * <p>A broadcast takes a {@link BroadcastTreesPlan}. An all-gather ({@link AllGatherPlan}, {@link
  * GatherRoundsPlan}), a reduce-scatter ({@link ScatteredSumPlan}) and an all-to-all of small blocks
- * ({@link AllToAllPlan}) need equally many ranks on each node.
+ * ({@link AllToAllPlan}) need equally many ranks on each node; with many nodes, the last two take
+ * rounds, too.
  *
  * <p>The smallest buffers travel with the calls. Buffers that lie in private memory on any rank,
  * and other calls, go by messages between all ranks.
@@ -51,6 +52,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   private final TwoLevelRanks ranks;
   private final NodeBuffers buffers;
   private final PlanCache<CarrierPlan> plans;
+  private final PlanCache<Chosen> scatters;
   private final Consumer<CollectiveCall> reduce = this::reduce;
   private final SumOrder order;
   private final TwoLevelSizes sizes;
@@ -81,6 +83,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     ranks = new TwoLevelRanks(group, device, layout, mates, rendezvous.node());
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     plans = new PlanCache<>(group);
+    scatters = new PlanCache<>(group);
   }
 
   @Override
@@ -102,21 +105,18 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     if (call.kind() == Kind.ALL_REDUCE) {
       return call.in().count() > 0 && way(call.in()) != Way.CALLS;
     }
-    long bytes = CarriedTransfer.bytes(call, group.size());
-    boolean carried = bytes <= rendezvous.calls().payloadBytes();
-    if (carried || !even && call.kind() != Kind.BROADCAST) {
+    if (!even && call.kind() != Kind.BROADCAST) {
       return false;
     }
-    DataType type = call.buffer().type();
+    if (call.kind() == Kind.REDUCE_SCATTER) {
+      return call.in().count() > 0 && scatter(call) != Way.CALLS;
+    }
+    long bytes = CarriedTransfer.bytes(call, group.size());
+    if (bytes <= rendezvous.calls().payloadBytes()) {
+      return false;
+    }
     return switch (call.kind()) {
       case BROADCAST, ALL_GATHER -> true;
-      case REDUCE_SCATTER ->
-          sizes.passesSums(
-              order,
-              layout.nodes(),
-              bytes,
-              type.accumulator().sizeInBytes() / type.sizeInBytes(),
-              carriers);
       case ALL_TO_ALL -> TwoLevelSizes.collects(bytes / group.size());
       default -> false;
     };
@@ -128,7 +128,8 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   private void reduce(CollectiveCall call) {
-    if (!rendezvous.canAllBeMapped()) {
+    boolean straight = call.kind() == Kind.REDUCE_SCATTER && scatter(call) == Way.STRAIGHT;
+    if (straight || !rendezvous.canAllBeMapped()) {
       other.move(call);
       return;
     }
@@ -151,6 +152,28 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         type.accumulator().sizeInBytes(),
         group.size(),
         carriers);
+  }
+
+  /** The way of a reduce-scatter. */
+  private Way scatter(CollectiveCall call) {
+    Chosen chosen = scatters.get(call);
+    if (chosen == null) {
+      long count = call.in().count();
+      DataType type = call.in().type();
+      int sum = type.accumulator().sizeInBytes();
+      int nodes = layout.nodes();
+      chosen = new Chosen(sizes.scatter(order, nodes, count, type.sizeInBytes(), sum, carriers));
+      scatters.put(call, chosen);
+    }
+    return chosen.way();
+  }
+
+  /** What has been chosen for a call, so that it is chosen once. */
+  private record Chosen(Way way) implements AutoCloseable {
+    @Override
+    public void close() {
+      // nothing to close
+    }
   }
 
   private CarrierPlan plan(CollectiveCall call) {
@@ -184,14 +207,38 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
         yield new AllGatherPlan(ranks, mapped, sizes.pieces(block, element, carriers), in);
       }
       case ALL_TO_ALL -> {
+        Shards input = new Shards(own.count(), carriers, own.count() / carriers);
+        if (TwoLevelSizes.passesBlocksOn(layout.nodes(), input, element)) {
+          yield exchange(own, mapped, input, call.out(), false);
+        }
         Shards blocks = new Shards(block * carriers, carriers, Shards.WHOLE);
         long count = AllToAllPlan.scratchCount(layout.nodes(), blocks);
         DeviceBuffer room = contributions(own.type(), count);
         yield new AllToAllPlan(ranks, mapped, blocks, room, call.out());
       }
-      case REDUCE_SCATTER -> scatteredSum(call, mapped);
+      case REDUCE_SCATTER ->
+          switch (scatter(call)) {
+            case HALVING -> {
+              Shards columns = sizes.columns(own.count(), sum(own), carriers);
+              yield halving(own, mapped, ofBlocks(columns), call.out());
+            }
+            case EXCHANGE -> {
+              Shards columns = sizes.exchanged(own.count(), element, carriers);
+              yield exchange(own, mapped, ofBlocks(columns), call.out(), true);
+            }
+            default -> scatteredSum(call, mapped);
+          };
       default -> allReduce(own, mapped);
     };
+  }
+
+  private Shards ofBlocks(Shards columns) {
+    return TwoLevelSizes.ofBlocks(columns, layout.nodes());
+  }
+
+  /** The size of an element's sum. */
+  private static int sum(HostBuffer buffer) {
+    return buffer.type().accumulator().sizeInBytes();
   }
 
   private ScatteredSumPlan scatteredSum(CollectiveCall call, NodeBuffers.Mapped mapped) {
@@ -217,7 +264,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
 
   private CarrierPlan allReduce(HostBuffer own, NodeBuffers.Mapped mapped) {
     DataType type = own.type().accumulator();
-    int sum = type.sizeInBytes();
+    int sum = sum(own);
     return switch (way(own)) {
       case DIRECT_SUMS -> {
         Shards chunks = sizes.directSums(own.count(), sum, carriers);
@@ -225,13 +272,11 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
             contributions(type, DirectSumsPlan.scratchCount(layout.nodes(), chunks));
         yield new DirectSumsPlan(ranks, mapped, chunks, room);
       }
-      case HALVING -> {
-        Shards columns = sizes.columns(own.count(), sum, carriers);
-        long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum, layout.nodes());
-        DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum);
-        yield new HalvingPlan(ranks, mapped, columns, room);
+      case HALVING -> halving(own, mapped, sizes.columns(own.count(), sum, carriers), null);
+      case EXCHANGE -> {
+        Shards columns = sizes.exchanged(own.count(), own.type().sizeInBytes(), carriers);
+        yield exchange(own, mapped, columns, null, true);
       }
-      case EXCHANGE -> exchange(own, mapped);
       default -> {
         Shards chunks = sizes.chunks(order, layout.nodes(), own.count(), sum, carriers);
         yield new RunningSumPlan(ranks, order, mapped, chunks, sums(type));
@@ -239,13 +284,21 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     };
   }
 
-  private ExchangePlan exchange(HostBuffer own, NodeBuffers.Mapped mapped) {
-    Shards columns = sizes.exchanged(own.count(), own.type().sizeInBytes(), carriers);
+  private HalvingPlan halving(
+      HostBuffer own, NodeBuffers.Mapped mapped, Shards columns, DeviceBuffer out) {
+    long count = HalvingPlan.scratchCount(sizes.maxColumn() / sum(own), layout.nodes());
+    DataType type = own.type().accumulator();
+    DeviceBuffer room = scratch(Way.HALVING, type, ColumnSteps.SLOTS * count * sum(own));
+    return new HalvingPlan(ranks, mapped, columns, out, room);
+  }
+
+  private ExchangePlan exchange(
+      HostBuffer own, NodeBuffers.Mapped mapped, Shards columns, DeviceBuffer out, boolean adds) {
     ExchangeRounds rounds =
         TwoLevelSizes.exchange(layout.nodes(), columns, own.type().sizeInBytes());
     long count = ExchangePlan.scratchCount(columns, rounds, layout.most());
     DeviceBuffer room = contributions(own.type(), count);
-    return new ExchangePlan(ranks, mapped, columns, rounds, room);
+    return new ExchangePlan(ranks, mapped, columns, out, adds, rounds, room);
   }
 
   /** Room for elements on their way, which grows with the buffers. */
@@ -271,7 +324,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   @Override
   public void close() {
     synchronized (group) {
-      Resources.closeAll(plans, other);
+      Resources.closeAll(plans, scatters, other);
       outgrown.forEach(DeviceBuffer::close);
       contributions.values().forEach(DeviceBuffer::close);
       scratch.values().forEach(ofWay -> ofWay.values().forEach(DeviceBuffer::close));

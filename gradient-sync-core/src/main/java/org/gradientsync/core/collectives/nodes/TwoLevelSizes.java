@@ -53,6 +53,9 @@ record TwoLevelSizes(
   private static final int CHUNKS_A_HOP = 16; // of a broadcast
   private static final int MAX_PIECE_BYTES = 16 << 20;
   private static final int MOST_COLLECTED = 16 << 10; // then copying takes as long as messages
+  private static final double COPIES = 1.25; // of what is passed on, as a share of its time
+  private static final double ADDED = 20_000; // bytes a microsecond, by a core of the model
+  private static final double NEVER = Double.POSITIVE_INFINITY;
   private static final double LINK = 12_500; // bytes a microsecond, of the model
 
   /** The ways. */
@@ -65,8 +68,10 @@ record TwoLevelSizes(
     HALVING,
     /** See {@link ExchangePlan}. */
     EXCHANGE,
-    /** See {@link RunningSumPlan}. */
-    RUNNING_SUM
+    /** See {@link RunningSumPlan} and {@link ScatteredSumPlan}. */
+    RUNNING_SUM,
+    /** By messages between all ranks; only if the nodes have equally many. */
+    STRAIGHT
   }
 
   /**
@@ -90,8 +95,7 @@ record TwoLevelSizes(
     if (direct) {
       return Way.DIRECT_SUMS;
     }
-    long most = Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);
-    return shard(count, shards) * sum <= most ? Way.HALVING : Way.RUNNING_SUM;
+    return halves(nodes, count, sum, shards) ? Way.HALVING : Way.RUNNING_SUM;
   }
 
   /** Whether one round of more bytes takes less time than the rounds of halving. */
@@ -122,47 +126,119 @@ record TwoLevelSizes(
    * @param element the size of an element
    */
   static ExchangeRounds exchange(int nodes, Shards columns, int element) {
-    ExchangeRounds best = null;
-    double least = Double.MAX_VALUE;
+    ExchangeRounds best = new ExchangeRounds(nodes, 2);
     int most = HalvingRounds.count(nodes);
     for (int rounds = 1; rounds <= most; rounds++) {
       int base = 2;
       while (power(base, rounds) < nodes) {
         base++;
       }
-      double moved = rounds * (base - 1.) / base * columns.count() * element * columns.ranks();
-      double time = rounds * (6 + (base - 1.) * columns.chunks()) + moved / 12_500;
-      if (time < least) {
-        least = time;
-        best = new ExchangeRounds(nodes, base);
-      }
+      ExchangeRounds next = new ExchangeRounds(nodes, base);
+      best = time(next, columns, element) < time(best, columns, element) ? next : best;
     }
     return best;
   }
 
+  private static double time(ExchangeRounds rounds, Shards columns, int element) {
+    double others = rounds.base() - 1;
+    double moved = others / rounds.base() * columns.count() * element * columns.ranks();
+    return rounds.count() * (6 + others * columns.chunks() + moved / LINK);
+  }
+
   /**
-   * Whether a reduce-scatter passes running sums from node to node, and not contributions from each
-   * rank straight to the owners: what takes less time by the model, in which a hop takes 6
-   * microseconds and a message 1.
+   * The way of a reduce-scatter of nodes with equally many ranks: what takes the least time by the
+   * model, in which a hop takes 6 microseconds and a message 1.
    *
-   * @param bytes the size of a rank's input
-   * @param widening the size of an element's sum, divided by that of the element
+   * @param count the number of elements of a rank's input
+   * @param element the size of an element
+   * @param sum the size of an element's sum
    * @param shards the number of ranks of each node
    */
-  boolean passesSums(SumOrder order, int nodes, long bytes, int widening, int shards) {
-    double share = (nodes - 1.) / nodes;
-    double straight = 6 + share * nodes * shards * shards + shards * share * bytes / LINK;
+  Way scatter(SumOrder order, int nodes, long count, int element, int sum, int shards) {
+    if (way(order, nodes, count, element, sum, nodes * shards, shards) == Way.CALLS) {
+      return Way.CALLS;
+    }
     boolean inOrder = order == SumOrder.RANKS;
-    double summed = (double) widening * bytes;
-    double most = !inOrder ? share * summed : nodes == 2 ? summed : summed + bytes / nodes;
-    double chunk = Math.min(maxChunk(order, nodes), summed / shards / nodes);
-    double passed = (nodes - 1) * (6 + shards * chunk / LINK) + most / LINK;
-    return !carries || passed + (inOrder ? 6 : 0) < straight;
+    long bytes = count * element;
+    double passed = passed(order, nodes, count, element, sum, shards);
+    double share = (nodes - 1.) / nodes;
+    double moved = shards * share * bytes / LINK;
+    double straight = 6 + Math.max((nodes - 1) * shards, moved) + bytes / ADDED;
+    double busy = 6 + share * nodes * shards * shards + moved; // if the ranks share a core
+    boolean passes = !carries || passed < (inOrder ? busy : straight);
+    double inRounds =
+        inOrder ? exchanged(nodes, count, element, shards) : halved(nodes, count, sum, shards);
+    if (inRounds < (!carries ? NEVER : passes ? passed : straight)) {
+      return inOrder ? Way.EXCHANGE : Way.HALVING;
+    }
+    return passes ? Way.RUNNING_SUM : Way.STRAIGHT;
+  }
+
+  /** The time of a reduce-scatter by running sums. Those in any order fill all links early. */
+  private double passed(SumOrder order, int nodes, long count, int element, int sum, int shards) {
+    boolean inOrder = order == SumOrder.RANKS;
+    long block = count / nodes / shards;
+    long most =
+        inOrder
+            ? maxChunk(order, nodes) / sum
+            : scattered(order, nodes, block, sum, shards).chunk();
+    double hops = (nodes - 1) * (6 + (double) shards * Math.min(block, most) * sum / LINK);
+    double summed = count * sum / LINK;
+    if (inOrder) {
+      return 6 + hops + summed + (nodes == 2 ? 0 : count * element / nodes / LINK);
+    }
+    double moved = summed * (nodes - 1) / nodes;
+    return Math.max(moved, hops + moved / 4);
+  }
+
+  /** The time of a reduce-scatter in rank order by an exchange. */
+  private double exchanged(int nodes, long count, int element, int shards) {
+    if (exchangeBytes == 0 || count * element > MOST_BY_EXCHANGE) {
+      return NEVER;
+    }
+    Shards columns = ofBlocks(exchanged(count, element, shards), nodes);
+    ExchangeRounds rounds = exchange(nodes, columns, element);
+    double others = (double) rounds.count() * (rounds.base() - 1);
+    double moved = others / rounds.base() * shards * count * element / LINK;
+    double added = count * element / ADDED;
+    return rounds.count() * 6 + Math.max(others * columns.chunks(), moved) + added;
+  }
+
+  /** The time of a reduce-scatter in any order by halving. */
+  private double halved(int nodes, long count, int sum, int shards) {
+    if (!halves(nodes, count, sum, shards)) {
+      return NEVER;
+    }
+    double moved = (double) count * sum * (nodes - 1) / nodes / LINK;
+    int columns = columns(count, sum, shards).chunks();
+    return HalvingRounds.count(nodes) * (6 + columns) + moved;
+  }
+
+  private boolean halves(int nodes, long count, int sum, int shards) {
+    return shard(count, shards) * sum <= Math.min((long) halvingBytes * nodes, MOST_BY_HALVING);
+  }
+
+  /** Columns that have as many elements of the block of each node. */
+  static Shards ofBlocks(Shards columns, int nodes) {
+    long ofBlock = Math.max(1, columns.chunk() / nodes);
+    return new Shards(columns.count(), columns.ranks(), ofBlock * nodes);
   }
 
   /** Whether blocks of an all-to-all are so small that those of a node travel together. */
   static boolean collects(long blockBytes) {
     return blockBytes <= MOST_COLLECTED;
+  }
+
+  /**
+   * Whether blocks of an all-to-all pass other nodes on their way, which takes fewer messages than
+   * straight to their nodes, and more bytes and copies.
+   *
+   * @param input of a node's ranks, in one column
+   * @param element the size of an element
+   */
+  static boolean passesBlocksOn(int nodes, Shards input, int element) {
+    double straight = time(new ExchangeRounds(nodes, nodes), input, element);
+    return COPIES * time(exchange(nodes, input, element), input, element) < straight;
   }
 
   /**

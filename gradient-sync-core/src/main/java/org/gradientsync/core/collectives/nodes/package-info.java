@@ -14,7 +14,8 @@
  * <p>Smaller buffers are divided into {@link Blocks}, one for each node, by a {@link BlocksPlan} in
  * the order of {@link ColumnSteps}. In rank order, the owners get all contributions by {@link
  * ExchangeRounds} of an {@link ExchangePlan}; in any order, sums by {@link HalvingRounds} of a
- * {@link HalvingPlan}.
+ * {@link HalvingPlan}. A small reduce-scatter ends there, as does an all-to-all on many nodes,
+ * which adds nothing.
  *
  * <p>What only moves, and in any order the node sums of small buffers of few nodes, goes between
  * ranks with the same number on their nodes, as a {@link PairwisePlan} says: {@link AllGatherPlan},

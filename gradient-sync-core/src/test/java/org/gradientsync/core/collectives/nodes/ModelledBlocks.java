@@ -1,6 +1,7 @@
 package org.gradientsync.core.collectives.nodes;
 
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
  * A {@link BlocksPlan} in virtual time: a {@link HalvingPlan} or an {@link ExchangePlan}. The
@@ -17,26 +18,30 @@ final class ModelledBlocks {
   private final Shards shards;
   private final int nodes;
   private final int rounds; // to gather
+  private final boolean adds;
   private final int reductions; // rounds
   private final ExchangeRounds exchange; // or null if blocks are halved
   private final int[][][] parcels; // the blocks of each message of an exchange, by round
 
   /**
    * @param exchange how contributions are exchanged, or null if sums are halved
+   * @param kind an all-reduce, a reduce-scatter or an all-to-all
    */
   ModelledBlocks(
       ModelledMachine machine,
       VirtualLinks links,
       Shards shards,
       int nodes,
-      ExchangeRounds exchange) {
+      ExchangeRounds exchange,
+      Kind kind) {
     this.exchange = exchange;
     this.machine = machine;
     this.links = links;
     this.shards = shards;
     this.nodes = nodes;
-    rounds = new HalvingRounds(nodes, 0).count();
-    reductions = exchange == null ? rounds : exchange.count();
+    rounds = kind == Kind.ALL_REDUCE ? HalvingRounds.count(nodes) : 0;
+    adds = kind.reduces();
+    reductions = exchange == null ? HalvingRounds.count(nodes) : exchange.count();
     parcels = new int[exchange == null ? 0 : reductions][][];
     for (int round = 0; round < parcels.length; round++) {
       parcels[round] = new int[exchange.messages(round)][];
@@ -106,7 +111,7 @@ final class ModelledBlocks {
     }
 
     boolean isDone() {
-      return steps.isDone() && copied == 2 * shards.chunks();
+      return steps.isDone() && (rounds == 0 || copied == 2 * shards.chunks());
     }
 
     /** Does what {@link CarrierPlan#run} does, until the core is busy or has to wait. */
@@ -140,7 +145,7 @@ final class ModelledBlocks {
 
     private boolean copy() {
       published = steps.halves();
-      if (copied == published) {
+      if (copied == published || rounds == 0) {
         return false;
       }
       int column = copied / 2;
@@ -247,7 +252,9 @@ final class ModelledBlocks {
         }
       } else if (step == reductions) {
         reduce(column, step);
-        sendResults(column, rounds - 1);
+        if (rounds > 0) {
+          sendResults(column, rounds - 1);
+        }
       } else if (step < reductions + rounds) {
         sendResults(column, reductions + rounds - step - 1);
       }
@@ -258,8 +265,8 @@ final class ModelledBlocks {
         clock += machine.addTime(length(column, 0, geometry.sent(step - 1)) * ELEMENT);
         clock += step == reductions ? machine.copyTime(length(column, 0, 1) * ELEMENT) : 0;
       } else if (step == reductions) {
-        long contributions = (long) nodes * machine.ranksPerNode();
-        clock += machine.addTime(contributions * length(column, 0, 1) * ELEMENT);
+        long bytes = (long) nodes * machine.ranksPerNode() * length(column, 0, 1) * ELEMENT;
+        clock += adds ? machine.addTime(bytes) : machine.copyTime(bytes);
       }
     }
 

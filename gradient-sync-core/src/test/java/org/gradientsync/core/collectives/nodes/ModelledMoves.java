@@ -2,6 +2,7 @@ package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.spi.CollectiveCall.Kind;
 
 /**
  * Collectives of {@code two-level} that add nothing, in virtual time, of float32, on nodes with
@@ -99,10 +100,23 @@ final class ModelledMoves {
     return result();
   }
 
-  /** Of small blocks, see {@link AllToAllPlan}; larger ones go straight. */
+  /**
+   * Of small blocks, see {@link ExchangePlan} and {@link AllToAllPlan}; larger ones go straight.
+   */
   static Modelled allToAll(ModelledMachine machine, int nodes, long block) {
+    int perNode = machine.ranksPerNode();
+    Shards input = new Shards(nodes * perNode * block, perNode, nodes * block);
+    if (TwoLevelSizes.collects(block * ELEMENT)
+        && TwoLevelSizes.passesBlocksOn(nodes, input, ELEMENT)) {
+      VirtualLinks links = new VirtualLinks(machine, nodes);
+      ExchangeRounds rounds = TwoLevelSizes.exchange(nodes, input, ELEMENT);
+      long[] messages = new long[1];
+      ModelledBlocks blocks =
+          new ModelledBlocks(machine, links, input, nodes, rounds, Kind.ALL_TO_ALL);
+      long end = blocks.run(new long[nodes], messages);
+      return new Modelled(end, messages[0], links.messages(), links.bytes());
+    }
     ModelledMoves model = new ModelledMoves(machine, nodes, 1);
-    int perNode = model.perNode;
     return TwoLevelSizes.collects(block * ELEMENT)
         ? model.toAllNodes(new Shards(perNode * block, 1, Shards.WHOLE), 1, 1, 0)
         : model.toAllNodes(new Shards(block, 1, MAX_PIECE), perNode, 0, 0);

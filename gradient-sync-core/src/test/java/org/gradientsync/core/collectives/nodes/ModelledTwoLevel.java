@@ -3,16 +3,19 @@ package org.gradientsync.core.collectives.nodes;
 import java.util.Arrays;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.CarriedAllReduce;
+import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.rendezvous.LeaderRounds;
 import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.ReducerParts;
 
 /**
- * All-reduces of the reducer {@code two-level} in virtual time, of float32, on nodes with equally
- * many ranks that call at the same time. What is sent when is decided by the same code as in real
- * runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link ColumnSteps}, {@link
- * Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
+ * All-reduces and reduce-scatters of the reducer {@code two-level} in virtual time, of float32, on
+ * nodes with equally many ranks that call at the same time. What is sent when is decided by the
+ * same code as in real runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link
+ * ColumnSteps}, {@link Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
  *
  * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
  * all, and its messages for theirs; they share the node's link. A core finds out at once what has
@@ -62,7 +65,91 @@ final class ModelledTwoLevel {
       case HALVING -> halving(machine, nodes, count);
       case EXCHANGE -> exchange(machine, nodes, count);
       case RUNNING_SUM -> runningSum(machine, nodes, order, count);
+      case STRAIGHT -> throw new AssertionError("only of reduce-scatters");
     };
+  }
+
+  /**
+   * Models the way that a reduce-scatter takes.
+   *
+   * @param count of a rank's input, a multiple of the number of ranks
+   */
+  static Modelled reduceScatter(ModelledMachine machine, int nodes, SumOrder order, long count) {
+    return reduceScatter(
+        machine,
+        nodes,
+        order,
+        count,
+        SIZES.scatter(order, nodes, count, ELEMENT, ELEMENT, machine.ranksPerNode()));
+  }
+
+  /** Models a way. */
+  static Modelled reduceScatter(
+      ModelledMachine machine, int nodes, SumOrder order, long count, Way way) {
+    int carriers = machine.ranksPerNode();
+    ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, order);
+    long block = count / model.ranks;
+    boolean carriesSums = way == Way.CALLS && order == SumOrder.ANY;
+    boolean runs = way == Way.RUNNING_SUM;
+    int carried = way == Way.CALLS ? (int) (count * ELEMENT) : 0;
+    long[] met = runs ? null : model.meet(carried, carriesSums);
+    Shards columns =
+        order == SumOrder.ANY
+            ? SIZES.columns(count, ELEMENT, carriers)
+            : SIZES.exchanged(count, ELEMENT, carriers);
+    columns = TwoLevelSizes.ofBlocks(columns, nodes);
+    return switch (way) {
+      case CALLS -> {
+        long added = machine.addTime(model.ranks * block * ELEMENT);
+        long end = carriesSums ? machine.copyTime(block * ELEMENT) : added;
+        yield model.result(last(met) + end, 0);
+      }
+      case HALVING, EXCHANGE -> {
+        ExchangeRounds rounds =
+            way == Way.HALVING ? null : TwoLevelSizes.exchange(nodes, columns, ELEMENT);
+        long[] messages = new long[1];
+        ModelledBlocks blocks =
+            new ModelledBlocks(machine, model.links, columns, nodes, rounds, Kind.REDUCE_SCATTER);
+        yield model.result(blocks.run(met, messages), messages[0]);
+      }
+      case RUNNING_SUM -> {
+        Shards shards = SIZES.scattered(order, nodes, block, ELEMENT, carriers);
+        boolean symmetric = order == SumOrder.ANY && (long) shards.chunks() * nodes * nodes > MANY;
+        yield model.sum(shards, symmetric ? 1 : nodes, true);
+      }
+      default -> model.straight(met, block);
+    };
+  }
+
+  /** Contributions of each rank straight to the owners. See {@link MessageReducer}. */
+  private Modelled straight(long[] clocks, long block) {
+    int chunk =
+        (int) MessageReducer.chunk(block * ranks, ELEMENT, ranks, ReducerParts.HOST_CHUNK_BYTES);
+    Shards pieces = new Shards(block, 1, chunk);
+    int perNode = machine.ranksPerNode();
+    for (int piece = 0; piece < pieces.chunks(); piece++) {
+      long size = pieces.length(0, piece) * ELEMENT;
+      for (int turn = 1; turn < nodes; turn++) {
+        for (int mate = 0; mate < perNode; mate++) {
+          for (int node = 0; node < nodes; node++) {
+            clocks[node] += machine.message();
+            int to = (node + turn) % nodes;
+            links.send(node, to, clocks[node], perNode, perNode * size, event(SUM, to, piece));
+          }
+        }
+      }
+    }
+    int[][] come = new int[nodes][pieces.chunks()];
+    links.run(
+        (time, event) -> {
+          int node = (int) (event >>> NODE_SHIFT) & 0xfff;
+          int piece = (int) event & (1 << NODE_SHIFT) - 1;
+          clocks[node] = Math.max(clocks[node], time) + machine.message();
+          if (++come[node][piece] == (nodes - 1) * perNode) {
+            clocks[node] += machine.addTime(ranks * pieces.length(0, piece) * ELEMENT);
+          }
+        });
+    return result(last(clocks), (long) (nodes - 1) * perNode * pieces.chunks());
   }
 
   /** With contributions that travel with the calls. See {@link CarriedAllReduce}. */
@@ -89,7 +176,8 @@ final class ModelledTwoLevel {
     long[] messages = new long[1];
     Shards shards = SIZES.exchanged(count, ELEMENT, carriers);
     ExchangeRounds rounds = TwoLevelSizes.exchange(nodes, shards, ELEMENT);
-    ModelledBlocks blocks = new ModelledBlocks(machine, model.links, shards, nodes, rounds);
+    ModelledBlocks blocks =
+        new ModelledBlocks(machine, model.links, shards, nodes, rounds, Kind.ALL_REDUCE);
     return model.result(blocks.run(met, messages), messages[0]);
   }
 
@@ -135,8 +223,9 @@ final class ModelledTwoLevel {
     long[] met = model.meet(0, false);
     long[] messages = new long[1];
     Shards shards = SIZES.columns(count, ELEMENT, machine.ranksPerNode());
-    long end = new ModelledBlocks(machine, model.links, shards, nodes, null).run(met, messages);
-    return model.result(end, messages[0]);
+    ModelledBlocks blocks =
+        new ModelledBlocks(machine, model.links, shards, nodes, null, Kind.ALL_REDUCE);
+    return model.result(blocks.run(met, messages), messages[0]);
   }
 
   /** By a running sum. See {@link RunningSumPlan}. */
@@ -148,7 +237,7 @@ final class ModelledTwoLevel {
 
   /** A sum of which all nodes are simulated. */
   static Modelled sum(ModelledMachine machine, int nodes, SumOrder order, Shards shards) {
-    return new ModelledTwoLevel(machine, nodes, order).sum(shards, nodes);
+    return new ModelledTwoLevel(machine, nodes, order).sum(shards, nodes, false);
   }
 
   /**
@@ -160,7 +249,7 @@ final class ModelledTwoLevel {
     long chunks = ((long) shards.chunks() + nodes - 1) / nodes * nodes;
     long length = (shards.count() / shards.ranks() + chunks - 1) / chunks;
     Shards equal = new Shards(length * chunks * shards.ranks(), shards.ranks(), length);
-    return new ModelledTwoLevel(machine, nodes, SumOrder.ANY).sum(equal, 1);
+    return new ModelledTwoLevel(machine, nodes, SumOrder.ANY).sum(equal, 1, false);
   }
 
   private static long last(long[] times) {
@@ -229,22 +318,27 @@ final class ModelledTwoLevel {
     links.send(node, to, clocks[node], 1, bytes, (long) to << 8 | round);
   }
 
-  private Modelled sum(Shards shards, int simulated) {
+  /**
+   * @param scatters whether a rank carries these chunks of the block of each node
+   */
+  private Modelled sum(Shards shards, int simulated, boolean scatters) {
     long[] met = meet(0, false);
-    Modelled rendezvous = result(0, 0);
-    int chunks = shards.chunks();
+    int owners = scatters ? nodes : 1;
+    int chunks = shards.chunks() * owners;
+    long[] lengths = new long[chunks]; // of the first shard, which has the most
     int[] counts = new int[chunks];
     long[] bytes = new long[chunks]; // of all shards
     for (int chunk = 0; chunk < chunks; chunk++) {
+      lengths[chunk] = shards.length(0, chunk / owners);
       for (int shard = 0; shard < shards.ranks(); shard++) {
-        long length = shards.length(shard, chunk);
+        long length = shards.length(shard, chunk / owners);
         counts[chunk] += length > 0 ? 1 : 0;
         bytes[chunk] += length * ELEMENT;
       }
     }
     Carrier[] carriers = new Carrier[simulated];
     for (int node = 0; node < simulated; node++) {
-      carriers[node] = new Carrier(node, simulated, shards, counts, bytes);
+      carriers[node] = new Carrier(node, simulated, scatters, lengths, counts, bytes);
       links.at(met[node], event(WAKE, node, 0));
     }
     links.run(
@@ -278,7 +372,8 @@ final class ModelledTwoLevel {
   private final class Carrier implements RunningSum.Steps {
     private final int node;
     private final int simulated;
-    private final Shards shards;
+    private final boolean scatters;
+    private final long[] lengths;
     private final int[] counts; // of messages, by chunk
     private final long[] bytes;
     private final ChunkOrder order;
@@ -294,10 +389,11 @@ final class ModelledTwoLevel {
     private int copied; // chunks of each other shard
     private long messages;
 
-    Carrier(int node, int simulated, Shards shards, int[] counts, long[] bytes) {
+    Carrier(int node, int simulated, boolean scatters, long[] lengths, int[] counts, long[] bytes) {
       this.node = node;
       this.simulated = simulated;
-      this.shards = shards;
+      this.scatters = scatters;
+      this.lengths = lengths;
       this.counts = counts;
       this.bytes = bytes;
       order = new ChunkOrder(counts.length, nodes, node, sumOrder);
@@ -310,7 +406,12 @@ final class ModelledTwoLevel {
     }
 
     boolean isDone() {
-      return sum.isDone() && copied == counts.length;
+      return sum.isDone() && (scatters || copied == counts.length);
+    }
+
+    /** The node whose block a chunk is of. See {@link ScatteredSumPlan}. */
+    private int owner(int chunk) {
+      return (chunk + nodes - 1) % nodes;
     }
 
     /** Does what {@link RunningSumPlan#run} does, until the core is busy or has to wait. */
@@ -340,10 +441,10 @@ final class ModelledTwoLevel {
     }
 
     private boolean copy() {
-      if (copied == sum.results()) {
+      if (scatters || copied == sum.results()) {
         return false;
       }
-      long length = shards.length(0, order.result(copied++));
+      long length = lengths[order.result(copied++)];
       clock += machine.copyTime((machine.ranksPerNode() - 1) * length * ELEMENT);
       return true;
     }
@@ -380,8 +481,12 @@ final class ModelledTwoLevel {
     @Override
     public void add(int chunk) {
       clock += order.isFirst(chunk) ? 0 : machine.message();
-      clock += machine.addTime(machine.ranksPerNode() * shards.length(0, chunk) * ELEMENT);
-      sumSent[chunk] = order.isLast(chunk) ? 0 : send(SUM, chunk, (node + 1) % nodes);
+      clock += machine.addTime(machine.ranksPerNode() * lengths[chunk] * ELEMENT);
+      if (!order.isLast(chunk)) {
+        sumSent[chunk] = send(SUM, chunk, (node + 1) % nodes);
+      } else if (scatters && owner(chunk) != node) {
+        sumSent[chunk] = send(RESULT, chunk, owner(chunk));
+      }
     }
 
     @Override
@@ -396,12 +501,16 @@ final class ModelledTwoLevel {
 
     @Override
     public boolean isResultThere(int chunk) {
-      return order.isLast(chunk) || hasResult[chunk];
+      return order.isLast(chunk) || scatters && owner(chunk) != node || hasResult[chunk];
     }
 
     @Override
     public void returnResult(int chunk) {
-      clock += order.isLast(chunk) ? 0 : machine.message();
+      boolean received = !scatters || owner(chunk) == node;
+      clock += order.isLast(chunk) || !received ? 0 : machine.message();
+      if (scatters) {
+        return;
+      }
       for (int destination : order.resultTo(chunk)) {
         resultSent[chunk] = send(RESULT, chunk, destination);
       }

@@ -68,6 +68,7 @@ final class ScalingModel {
     chart.write(Path.of(args[0]));
     printBorders();
     printMoves(nodes);
+    printScatters(nodes);
   }
 
   private static Modelled[] models(int nodes, long count) {
@@ -174,6 +175,30 @@ final class ScalingModel {
         StringBuilder row = new StringBuilder("| " + call + " | " + size(bytes));
         for (int i = 1; i < nodes.length; i++) {
           row.append(" | ").append(move(call, nodes[i], bytes));
+        }
+        System.out.println(row + " |");
+      }
+    }
+  }
+
+  private static void printScatters(int[] nodes) {
+    System.out.println(
+        "\nReduce-scatters: the time, divided by that of an all-reduce of the same input, of at"
+            + " least one element a rank; with the rendezvous:\n");
+    String numbers =
+        Arrays.stream(nodes).skip(1).mapToObj(each -> each + " |").collect(joining(" "));
+    System.out.println("| order | size | " + numbers);
+    System.out.println("| --- ".repeat(nodes.length + 1) + "|");
+    for (SumOrder order : SumOrder.values()) {
+      for (long bytes : SIZES) {
+        StringBuilder row = new StringBuilder("| " + order + " | " + size(bytes));
+        for (int i = 1; i < nodes.length; i++) {
+          long ranks = (long) nodes[i] * MACHINE.ranksPerNode();
+          long count = Math.max(ranks, bytes / ModelledTwoLevel.ELEMENT);
+          long scatter =
+              ModelledTwoLevel.reduceScatter(MACHINE, nodes[i], order, count).picoseconds();
+          long reduce = ModelledTwoLevel.allReduce(MACHINE, nodes[i], order, count).picoseconds();
+          row.append(String.format(" | %s (%.2f)", time(scatter), scatter / (double) reduce));
         }
         System.out.println(row + " |");
       }

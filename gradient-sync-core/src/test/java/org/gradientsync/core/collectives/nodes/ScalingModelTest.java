@@ -15,12 +15,15 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.GroupCommunicator;
 import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.selection.OwnParts;
 import org.gradientsync.local.LocalRanks;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
+import org.gradientsync.spi.RankGroup;
 import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.gradientsync.spi.SyncContext;
@@ -69,7 +72,7 @@ class ScalingModelTest {
   @ParameterizedTest
   @CsvSource({"2, RANKS", "3, RANKS", "5, RANKS", "10, RANKS", "2, ANY", "3, ANY", "5, ANY"})
   void nodesSendAsManyMessagesAndBytesAsInRealRuns(int nodes, SumOrder order) {
-    requireModelled(nodes, order, 200, 5000, 30_001, 32_769, 300_007);
+    requireModelled(Kind.ALL_REDUCE, nodes, order, 200, 5000, 30_001, 32_769, 300_007);
   }
 
   @ParameterizedTest
@@ -84,10 +87,34 @@ class ScalingModelTest {
     "64, ANY"
   })
   void smallBuffersOfManyNodesDoSo(int nodes, SumOrder order) {
-    requireModelled(nodes, order, 1, 200, 4096, 4097);
+    requireModelled(Kind.ALL_REDUCE, nodes, order, 1, 200, 4096, 4097);
   }
 
-  private static void requireModelled(int nodes, SumOrder order, int... counts) {
+  @ParameterizedTest
+  @CsvSource({
+    "3, RANKS, 1, CALLS",
+    "5, RANKS, 26001, RUNNING_SUM",
+    "7, RANKS, 301, EXCHANGE",
+    "33, RANKS, 301, EXCHANGE",
+    "16, RANKS, 2001, STRAIGHT",
+    "3, ANY, 1, CALLS",
+    "5, ANY, 401, STRAIGHT",
+    "4, ANY, 30001, RUNNING_SUM",
+    "16, ANY, 501, HALVING",
+    "33, ANY, 301, HALVING",
+    "33, ANY, 2001, HALVING"
+  })
+  void reduceScattersDoSo(int nodes, SumOrder order, int block, Way way) {
+    long count = (long) block * nodes * LAB.ranksPerNode();
+    assertEquals(way, TwoLevelSizes.USUAL.scatter(order, nodes, count, 4, 4, LAB.ranksPerNode()));
+    requireModelled(Kind.REDUCE_SCATTER, nodes, order, block);
+  }
+
+  private static void requireModelled(Kind kind, int nodes, SumOrder order, int... blocks) {
+    int[] counts = blocks.clone();
+    if (kind == Kind.REDUCE_SCATTER) {
+      Arrays.setAll(counts, i -> blocks[i] * nodes * LAB.ranksPerNode());
+    }
     AtomicLongArray messages = new AtomicLongArray(nodes);
     AtomicLongArray bytes = new AtomicLongArray(nodes);
     long[][] sent = new long[counts.length][];
@@ -101,12 +128,14 @@ class ScalingModelTest {
               HostDevice device = new HostDevice();
               Reducer reducer = reducer(group, device, order)) {
             for (int i = 0; i < counts.length; i++) {
-              try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, counts[i])) {
+              try (DeviceBuffer in = device.allocate(DataType.FLOAT32, counts[i]);
+                  DeviceBuffer block = device.allocate(DataType.FLOAT32, blocks[i])) {
+                DeviceBuffer out = kind == Kind.ALL_REDUCE ? in : block;
                 own.barrier();
                 long[] sentBefore = read(messages);
                 long[] sizeBefore = read(bytes);
                 own.barrier();
-                reducer.run(CollectiveCall.allReduce(buffer, ReduceOp.SUM));
+                reducer.run(new CollectiveCall(kind, in, out, ReduceOp.SUM, RankGroup.NO_RANK));
                 own.barrier();
                 if (own.rank() == 0) {
                   sent[i] = difference(read(messages), sentBefore);
@@ -118,7 +147,10 @@ class ScalingModelTest {
           }
         });
     for (int i = 0; i < counts.length; i++) {
-      Modelled model = ModelledTwoLevel.allReduce(LAB, nodes, order, counts[i]);
+      Modelled model =
+          kind == Kind.ALL_REDUCE
+              ? ModelledTwoLevel.allReduce(LAB, nodes, order, counts[i])
+              : ModelledTwoLevel.reduceScatter(LAB, nodes, order, counts[i]);
       assertArrayEquals(sent[i], model.nodeMessages(), "messages, count=" + counts[i]);
       assertArrayEquals(size[i], model.nodeBytes(), "bytes, count=" + counts[i]);
     }

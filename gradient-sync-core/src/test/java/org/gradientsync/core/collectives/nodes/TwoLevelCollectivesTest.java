@@ -15,8 +15,11 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.stream.Stream;
+import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.GradientSync;
@@ -24,6 +27,8 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.RankLostException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SumOrder;
+import org.gradientsync.core.collectives.messages.Shards;
+import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.Channel;
@@ -35,8 +40,8 @@ import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -50,6 +55,10 @@ class TwoLevelCollectivesTest {
   private static final Set<Integer> DATA = Set.of(Channel.SCATTER, Channel.GATHER, Channel.DATA);
   private static final TwoLevelSizes LARGER = new TwoLevelSizes(false, 8 * CHUNK_BYTES, 0, 0, 0);
   private static final TwoLevelSizes SIZES = new TwoLevelSizes(false, CHUNK_BYTES, 0, 0, 0);
+  private static final TwoLevelSizes BY_HALVING =
+      new TwoLevelSizes(false, CHUNK_BYTES, Integer.MAX_VALUE, 0, 0);
+  private static final TwoLevelSizes BY_EXCHANGE =
+      new TwoLevelSizes(false, CHUNK_BYTES, 0, Integer.MAX_VALUE, 0);
 
   private static Settings settings(SumOrder order) {
     return new Settings(Map.of("order", order.name().toLowerCase(Locale.ROOT)));
@@ -78,6 +87,7 @@ class TwoLevelCollectivesTest {
 
   /**
    * Compares two calls, of which the second one may be in place, with the collective of threads.
+   * The elements lie at odd offsets.
    */
   private static void compare(
       Kind kind,
@@ -90,8 +100,10 @@ class TwoLevelCollectivesTest {
     int size = own.size();
     int inCount = block * kind.inputBlocks(size);
     int outCount = block * kind.outputBlocks(size);
-    try (DeviceBuffer in = device.allocate(type, inCount);
-        DeviceBuffer out = device.allocate(type, outCount);
+    try (DeviceBuffer wholeIn = device.allocate(type, inCount + 3);
+        DeviceBuffer wholeOut = device.allocate(type, outCount + 3);
+        DeviceBuffer in = wholeIn.slice(1, inCount);
+        DeviceBuffer out = wholeOut.slice(1, outCount);
         DeviceBuffer sameIn = own.allocate(type, inCount);
         DeviceBuffer expected = own.allocate(type, outCount)) {
       for (int round = 0; round < 2; round++) {
@@ -116,12 +128,17 @@ class TwoLevelCollectivesTest {
     }
   }
 
+  static Stream<Arguments> nodesAndWays() {
+    return Stream.of(nodes(2, 1), nodes(2, 2), nodes(3, 2), nodes(5, 1))
+        .flatMap(nodes -> Stream.of(SIZES, BY_EXCHANGE).map(sizes -> Arguments.of(nodes, sizes)));
+  }
+
   @ParameterizedTest
-  @CsvSource({"2, 1", "2, 2", "3, 2"})
-  void bitsAreThoseOfThreads(int nodes, int perNode) {
+  @MethodSource("nodesAndWays")
+  void bitsAreThoseOfThreads(int[] nodes, TwoLevelSizes sizes) {
     TwoLevelReducerTest.run(
-        nodes(nodes, perNode),
-        SIZES,
+        nodes,
+        sizes,
         settings(SumOrder.RANKS),
         (group, device, reducer, own) -> {
           for (int block : new int[] {0, 1, 3001}) {
@@ -155,6 +172,57 @@ class TwoLevelCollectivesTest {
             compare(Kind.ALL_GATHER, DataType.FLOAT32, null, block, device, reducer, own));
   }
 
+  /** And inputs of reduce-scatters, whose contributions pass other nodes. */
+  @ParameterizedTest
+  @CsvSource({"64, 2", "70, 1"})
+  void smallBlocksOfManyNodesAreExchangedInRounds(int nodes, int perNode) {
+    int block = 37;
+    int ranks = nodes * perNode;
+    Shards input = new Shards((long) block * ranks, perNode, (long) block * nodes);
+    assertTrue(TwoLevelSizes.passesBlocksOn(nodes, input, Float.BYTES));
+    TwoLevelSizes sizes = TwoLevelSizes.USUAL;
+    assertEquals(Way.EXCHANGE, sizes.scatter(SumOrder.RANKS, nodes, input.count(), 4, 4, perNode));
+    TwoLevelReducerTest.run(
+        nodes(nodes, perNode),
+        sizes,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          compare(Kind.ALL_TO_ALL, DataType.FLOAT32, null, block, device, reducer, own);
+          Kind kind = Kind.REDUCE_SCATTER;
+          compare(kind, DataType.FLOAT32, ReduceOp.SUM, block, device, reducer, own);
+        });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"64, 2", "48, 2", "70, 1"})
+  void smallBlocksOfManyNodesTakeAsManyMessagesAsModelled(int nodes, int perNode) {
+    AtomicLongArray messages = new AtomicLongArray(nodes);
+    AtomicLongArray sent = new AtomicLongArray(nodes);
+    TwoLevelReducerTest.run(
+        nodes * perNode,
+        () -> new CountedNodes(perNode, DATA, messages, sent),
+        TwoLevelSizes.USUAL,
+        settings(SumOrder.RANKS),
+        (group, device, reducer, own) -> {
+          for (int block : new int[] {37, 200}) {
+            long count = (long) block * own.size();
+            try (DeviceBuffer in = device.allocate(DataType.FLOAT32, count);
+                DeviceBuffer out = device.allocate(DataType.FLOAT32, count)) {
+              CollectiveCall call = call(Kind.ALL_TO_ALL, false, in, out, null, own.rank());
+              count(own, reducer, call, messages, sent);
+            }
+            if (own.rank() < nodes) {
+              Modelled model = ModelledMoves.allToAll(machine(perNode), nodes, block);
+              long most = messages.get(own.rank()) / perNode;
+              assertTrue(block > 37 || most < nodes / 2, "messages=" + most);
+              assertEquals(model.nodeMessages()[own.rank()], messages.get(own.rank()));
+              assertEquals(model.nodeBytes()[own.rank()], sent.get(own.rank()));
+            }
+            own.barrier();
+          }
+        });
+  }
+
   @Test
   void nodesWithDifferentNumbersOfRanksSendBlocksStraight() {
     TwoLevelReducerTest.run(
@@ -170,19 +238,72 @@ class TwoLevelCollectivesTest {
 
   /** What does not depend on the order. */
   @ParameterizedTest
-  @CsvSource({"2, 2", "5, 2"})
-  void reductionsInAnyOrderAreRight(int nodes, int perNode) {
+  @MethodSource("nodesAndWaysInAnyOrder")
+  void reductionsInAnyOrderAreRight(int[] nodes, TwoLevelSizes sizes) {
     TwoLevelReducerTest.run(
-        nodes(nodes, perNode),
-        SIZES,
+        nodes,
+        sizes,
         settings(SumOrder.ANY),
         (group, device, reducer, own) -> {
-          for (int block : new int[] {1, 300, 3001}) {
-            Kind kind = Kind.REDUCE_SCATTER;
-            compare(kind, DataType.INT32, ReduceOp.SUM, block, device, reducer, own);
-            compare(kind, DataType.BFLOAT16, ReduceOp.MAX, block, device, reducer, own);
+          for (int block : new int[] {0, 1, 300, 3001}) {
+            for (DataType type : DataType.values()) {
+              for (ReduceOp op : ReduceOp.values()) {
+                boolean exact = op == ReduceOp.MIN || op == ReduceOp.MAX;
+                boolean integer = type == DataType.INT32 || type == DataType.INT64;
+                if (op.isDefinedFor(type) && (exact || integer)) {
+                  compare(Kind.REDUCE_SCATTER, type, op, block, device, reducer, own);
+                }
+              }
+            }
           }
         });
+  }
+
+  static Stream<Arguments> nodesAndWaysInAnyOrder() {
+    int[] unequal = {0, 1, 1, 2, 2, 2};
+    return Stream.of(nodes(2, 1), nodes(2, 2), nodes(3, 2), nodes(5, 2), unequal)
+        .flatMap(
+            nodes ->
+                Stream.of(SIZES, BY_HALVING, TwoLevelSizes.USUAL)
+                    .map(sizes -> Arguments.of(nodes, sizes)));
+  }
+
+  /** Numbers whose sum depends on the order, twice: in all sizes, the input stays as it is. */
+  @ParameterizedTest
+  @MethodSource("nodesAndWaysInAnyOrder")
+  void sumsInAnyOrderHaveTheSameBitsInEachRun(int[] nodes, TwoLevelSizes sizes) {
+    int[] blocks = {5, 300, 3001};
+    byte[][][] results = new byte[2][nodes.length * blocks.length][];
+    for (byte[][] ofRun : results) {
+      TwoLevelReducerTest.run(
+          nodes,
+          sizes,
+          settings(SumOrder.ANY),
+          (group, device, reducer, own) -> {
+            for (int i = 0; i < blocks.length; i++) {
+              int count = blocks[i] * own.size();
+              Random random = new Random(own.rank());
+              try (DeviceBuffer in = device.allocate(DataType.BFLOAT16, count);
+                  DeviceBuffer out = device.allocate(DataType.BFLOAT16, blocks[i])) {
+                short[] values = new short[count];
+                for (int at = 0; at < count; at++) {
+                  values[at] = BFloat16.fromFloat((float) random.nextGaussian());
+                }
+                in.copyFrom(values);
+                reducer.run(call(Kind.REDUCE_SCATTER, false, in, out, ReduceOp.SUM, own.rank()));
+                ofRun[i * own.size() + own.rank()] = TwoLevelReducerTest.bytes(out);
+                short[] after = new short[count];
+                in.copyTo(after);
+                assertArrayEquals(values, after);
+                reducer.run(call(Kind.REDUCE_SCATTER, true, in, out, ReduceOp.SUM, own.rank()));
+                DeviceBuffer inPlace = in.slice((long) own.rank() * blocks[i], blocks[i]);
+                byte[] again = TwoLevelReducerTest.bytes(inPlace);
+                assertArrayEquals(TwoLevelReducerTest.bytes(out), again);
+              }
+            }
+          });
+    }
+    assertArrayEquals(results[0], results[1]);
   }
 
   /** Of all-gather, reduce-scatter and all-to-all of a block, whose blocks have several pieces. */
@@ -405,30 +526,50 @@ class TwoLevelCollectivesTest {
         });
   }
 
-  @Test
-  void sumsArePassedWhereThatTakesLessTime() {
-    TwoLevelSizes sizes = TwoLevelSizes.USUAL;
-    long mebibyte = 1 << 20;
-    assertFalse(sizes.passesSums(SumOrder.RANKS, 2, 64 * mebibyte, 1, 2)); // as many bytes
-    assertTrue(sizes.passesSums(SumOrder.RANKS, 4, 64 * mebibyte, 1, 2));
-    assertTrue(sizes.passesSums(SumOrder.RANKS, 2, 64 * mebibyte, 1, 4));
-    assertFalse(sizes.passesSums(SumOrder.RANKS, 4, 64 * mebibyte, 2, 2));
-    assertTrue(sizes.passesSums(SumOrder.ANY, 2, 64 * mebibyte, 1, 2));
-    assertFalse(sizes.passesSums(SumOrder.RANKS, 64, 64 << 10, 1, 2)); // many hops
+  @ParameterizedTest
+  @CsvSource({
+    "RANKS, 2, 67108864, 4, 2, STRAIGHT", // as many bytes
+    "RANKS, 4, 67108864, 4, 2, RUNNING_SUM",
+    "RANKS, 2, 67108864, 4, 4, RUNNING_SUM",
+    "RANKS, 4, 67108864, 8, 2, STRAIGHT", // wider sums
+    "RANKS, 64, 65536, 4, 2, EXCHANGE", // many hops
+    "RANKS, 64, 1024, 4, 2, CALLS",
+    "ANY, 2, 67108864, 4, 2, RUNNING_SUM",
+    "ANY, 64, 65536, 4, 2, HALVING",
+    "ANY, 64, 1024, 4, 2, CALLS"
+  })
+  void reduceScattersTakeTheWayOfLeastTime(
+      SumOrder order, int nodes, long bytes, int sum, int perNode, Way way) {
+    assertEquals(way, TwoLevelSizes.USUAL.scatter(order, nodes, bytes / 4, 4, sum, perNode));
+  }
+
+  static Stream<Arguments> warm() {
+    TwoLevelSizes usual = TwoLevelSizes.USUAL;
+    return Stream.of(
+        Arguments.of(Kind.ALL_GATHER, SIZES, SumOrder.RANKS, 3000),
+        Arguments.of(Kind.ALL_TO_ALL, SIZES, SumOrder.RANKS, 3000),
+        Arguments.of(Kind.BROADCAST, SIZES, SumOrder.RANKS, 3000),
+        Arguments.of(Kind.REDUCE_SCATTER, SIZES, SumOrder.RANKS, 3000), // by running sums
+        Arguments.of(Kind.REDUCE_SCATTER, BY_EXCHANGE, SumOrder.RANKS, 3000),
+        Arguments.of(Kind.REDUCE_SCATTER, BY_HALVING, SumOrder.ANY, 3000),
+        Arguments.of(Kind.REDUCE_SCATTER, usual, SumOrder.ANY, 200), // sums with the calls
+        Arguments.of(Kind.REDUCE_SCATTER, usual, SumOrder.RANKS, 30_000)); // straight
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL", "BROADCAST"})
-  void allocatesNothingWhenWarm(Kind kind) {
+  @MethodSource("warm")
+  void allocatesNothingWhenWarm(Kind kind, TwoLevelSizes sizes, SumOrder order, int block) {
     com.sun.management.ThreadMXBean threads =
         (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     TwoLevelReducerTest.run(
         nodes(2, 2),
-        SIZES,
-        settings(SumOrder.RANKS),
+        sizes,
+        settings(order),
         (group, device, reducer, own) -> {
-          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 3000L * kind.inputBlocks(4));
-              DeviceBuffer out = device.allocate(DataType.FLOAT32, 3000L * kind.outputBlocks(4))) {
+          long inCount = (long) block * kind.inputBlocks(4);
+          long outCount = (long) block * kind.outputBlocks(4);
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, inCount);
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, outCount)) {
             CollectiveCall call = call(kind, false, in, out, ReduceOp.SUM, own.rank());
             long least = Long.MAX_VALUE;
             for (int round = 0; round < 5; round++) {
@@ -444,13 +585,22 @@ class TwoLevelCollectivesTest {
         });
   }
 
+  static Stream<Arguments> ways() {
+    return Stream.of(
+        Arguments.of(Kind.ALL_GATHER, SIZES, SumOrder.RANKS),
+        Arguments.of(Kind.ALL_TO_ALL, SIZES, SumOrder.RANKS),
+        Arguments.of(Kind.REDUCE_SCATTER, SIZES, SumOrder.RANKS),
+        Arguments.of(Kind.REDUCE_SCATTER, BY_EXCHANGE, SumOrder.RANKS),
+        Arguments.of(Kind.REDUCE_SCATTER, BY_HALVING, SumOrder.ANY));
+  }
+
   @ParameterizedTest
-  @EnumSource(names = {"ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL"})
-  void otherMemoryAndCallsThatDoNotMatchAreHandled(Kind kind) {
+  @MethodSource("ways")
+  void otherMemoryAndCallsThatDoNotMatchAreHandled(Kind kind, TwoLevelSizes sizes, SumOrder order) {
     TwoLevelReducerTest.run(
         nodes(2, 2),
-        SIZES,
-        settings(SumOrder.RANKS),
+        sizes,
+        settings(order),
         (group, device, reducer, own) -> {
           int inCount = 1000 * kind.inputBlocks(4);
           int outCount = 1000 * kind.outputBlocks(4);
@@ -489,22 +639,86 @@ class TwoLevelCollectivesTest {
         });
   }
 
-  /** Rank 3 has all that it needs, and waits for rank 2, which waits for rank 0. */
+  /** Sums that travel with the calls, if one rank gives a name: that is no mismatch. */
   @Test
-  void rankThatAnotherNodeWaitsForIsNamed() {
+  void smallReduceScattersThatDifferAndMatchGoByMessages() {
+    TwoLevelReducerTest.run(
+        new int[] {0, 1, 1, 2, 2, 2},
+        TwoLevelSizes.USUAL,
+        settings(SumOrder.ANY),
+        (group, device, reducer, own) -> {
+          for (int odd = 0; odd < own.size(); odd++) {
+            try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 60);
+                DeviceBuffer out = device.allocate(DataType.FLOAT32, 10)) {
+              if (own.rank() == odd) {
+                in.named("w");
+              }
+              float[] values = new float[60];
+              for (int i = 0; i < values.length; i++) {
+                values[i] = own.rank() + i;
+              }
+              in.copyFrom(values);
+              reducer.run(call(Kind.REDUCE_SCATTER, false, in, out, ReduceOp.AVERAGE, own.rank()));
+              float[] averages = new float[10];
+              out.copyTo(averages);
+              assertEquals(2.5f + 10 * own.rank() + 9, averages[9]);
+            }
+          }
+        });
+  }
+
+  /** One fails in the middle of a call; the others name it, and none waits for ever. */
+  @ParameterizedTest
+  @MethodSource("ways")
+  void rankThatFailsInTheMiddleIsNamed(Kind kind, TwoLevelSizes sizes, SumOrder order) {
+    AtomicInteger ended = new AtomicInteger();
+    AtomicBoolean begun = new AtomicBoolean();
+    TwoLevelReducerTest.run(
+        6,
+        () -> new Disturbed(4, begun, TwoLevelCollectivesTest::fail),
+        sizes,
+        settings(order),
+        (group, device, reducer, own) -> {
+          int size = own.size();
+          try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 3000L * kind.inputBlocks(size));
+              DeviceBuffer out =
+                  device.allocate(DataType.FLOAT32, 3000L * kind.outputBlocks(size))) {
+            CollectiveCall call = call(kind, false, in, out, ReduceOp.SUM, own.rank());
+            own.barrier();
+            begun.set(true);
+            RuntimeException e = assertThrows(RuntimeException.class, () -> reducer.run(call));
+            boolean names = e instanceof RankLostException && e.getMessage().contains("rank 4 ");
+            assertTrue(own.rank() == 4 || names, () -> own.rank() + ": " + e);
+            ended.incrementAndGet();
+          }
+        });
+    assertEquals(6, ended.get());
+  }
+
+  private static void fail() {
+    throw new IllegalStateException("no link");
+  }
+
+  /** Rank 3 has all that it needs, and waits for rank 2, which waits for rank 0. */
+  @ParameterizedTest
+  @MethodSource("waysOfWaiting")
+  void rankThatAnotherNodeWaitsForIsNamed(Kind kind, TwoLevelSizes sizes, SumOrder order) {
     CountDownLatch named = new CountDownLatch(1);
-    Settings patient = new Settings(Map.of());
-    Settings impatient = new Settings(Map.of("timeout", "1", "reports", "off"));
+    AtomicBoolean begun = new AtomicBoolean();
+    String way = order.name().toLowerCase(Locale.ROOT);
+    Settings patient = new Settings(Map.of("order", way));
+    Settings impatient = new Settings(Map.of("order", way, "timeout", "1", "reports", "off"));
     TwoLevelReducerTest.run(
         4,
-        () -> new Late(named),
-        SIZES,
+        () -> new Disturbed(0, begun, () -> await(named)),
+        sizes,
         rank -> rank == 3 ? impatient : patient,
         (group, device, reducer, own) -> {
           try (DeviceBuffer in = device.allocate(DataType.FLOAT32, 4000);
-              DeviceBuffer out = device.allocate(DataType.FLOAT32, 4000)) {
-            CollectiveCall call = call(Kind.ALL_TO_ALL, false, in, out, null, own.rank());
-            reducer.run(call);
+              DeviceBuffer out = device.allocate(DataType.FLOAT32, 1000L * kind.outputBlocks(4))) {
+            own.barrier();
+            begun.set(true);
+            reducer.run(call(kind, false, in, out, ReduceOp.SUM, own.rank()));
             assertTrue(own.rank() < 3); // the others may end before they know that rank 3 has left
           } catch (RankLostException e) {
             if (own.rank() == 3) {
@@ -515,27 +729,44 @@ class TwoLevelCollectivesTest {
         });
   }
 
-  /** Two nodes of two ranks, of which the first one sends no elements for a while. */
-  private static final class Late extends OtherWorld {
-    private final CountDownLatch end;
+  static Stream<Arguments> waysOfWaiting() {
+    return Stream.of(
+        Arguments.of(Kind.ALL_TO_ALL, SIZES, SumOrder.RANKS),
+        Arguments.of(Kind.REDUCE_SCATTER, BY_EXCHANGE, SumOrder.RANKS),
+        Arguments.of(Kind.REDUCE_SCATTER, BY_HALVING, SumOrder.ANY));
+  }
 
-    Late(CountDownLatch end) {
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Nodes of two ranks; something happens before one rank sends elements, once this has begun. */
+  private static final class Disturbed extends OtherWorld {
+    private final int disturbed;
+    private final AtomicBoolean begun;
+    private final Runnable action;
+
+    Disturbed(int disturbed, AtomicBoolean begun, Runnable action) {
       super(rank -> rank / 2);
-      this.end = end;
+      this.disturbed = disturbed;
+      this.begun = begun;
+      this.action = action;
     }
 
     @Override
     public Message sender(ByteBuffer memory, int peer, int tag) {
       Message message = super.sender(memory, peer, tag);
-      boolean areElements = memory.remaining() > 1000;
-      return rank() == 0 && areElements ? beforeStarts(message, this::await) : message;
+      boolean areElements = rank() == disturbed && DATA.contains(tag % (1 << Channel.BITS));
+      return areElements ? beforeStarts(message, this::act) : message;
     }
 
-    private void await() {
-      try {
-        end.await();
-      } catch (InterruptedException e) {
-        throw new AssertionError(e);
+    private void act() {
+      if (begun.get()) {
+        action.run();
       }
     }
   }
