@@ -12,8 +12,8 @@ import org.gradientsync.core.rendezvous.GatheredCalls;
  * @param chunkBytes the maximum size of a chunk of a running sum
  * @param halvingBytes the maximum size of what a carrier adds by halving, for each node
  * @param exchangeBytes how much more than a running sum an exchange may send, for each node
- * @param directBytes how much more than halving a node may send if it sends its sums straight to
- *     the others; 0 if none does
+ * @param directBytes how much more than halving a node may send, for each round that it saves, if
+ *     it sends its sums straight to the others; 0 if none does
  */
 record TwoLevelSizes(
     boolean carries, int chunkBytes, int halvingBytes, int exchangeBytes, int directBytes) {
@@ -22,18 +22,18 @@ record TwoLevelSizes(
 
   /** Those that take the least time by the model. */
   static final TwoLevelSizes USUAL =
-      new TwoLevelSizes(true, MAX_CHUNK_BYTES, 32 << 10, 74 << 10, 220 << 10);
+      new TwoLevelSizes(true, MAX_CHUNK_BYTES, 14 << 10, 74 << 10, 60 << 10);
 
   private static final int MIN_CHUNK_BYTES = 4 << 10;
   private static final int MIN_CHUNK_OF_CHAIN = 1 << 10;
   private static final int MAX_SCRATCH_BYTES = 4 << 20;
-  private static final int CHUNKS = 16; // enough to keep all nodes busy at the same time
-  private static final int MIN_COLUMN_BYTES = 16 << 10;
-  private static final int MAX_COLUMN_BYTES = 256 << 10;
-  private static final long MOST_BY_HALVING = 4 << 20; // of a carrier; more is for the links alone
+  private static final int CHUNKS_A_NODE = 3; // enough to keep all nodes busy at the same time
+  private static final int MIN_COLUMN_BYTES = 8 << 10;
+  private static final int MAX_COLUMN_BYTES = 512 << 10;
+  private static final long MOST_BY_HALVING = 5 << 20; // of a carrier; more is for the links alone
 
   private static final int CHUNKS_OF_DIRECT = 4;
-  private static final long MOST_DIRECT = 128 << 10; // above, halving takes no longer
+  private static final long MOST_DIRECT = 224 << 10; // above, halving takes no longer
 
   /**
    * What travels with the calls of two nodes, and of a number of nodes that is no power of two,
@@ -50,6 +50,7 @@ record TwoLevelSizes(
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
   private static final int MAX_PIECES = 16; // of a gathered block
+  private static final int CHUNKS_A_PIECE = 8; // at least
   private static final int CHUNKS_A_HOP = 16; // of a broadcast
   private static final int MAX_PIECE_BYTES = 16 << 20;
   private static final int MOST_COLLECTED = 16 << 10; // then copying takes as long as messages
@@ -101,7 +102,8 @@ record TwoLevelSizes(
   /** Whether one round of more bytes takes less time than the rounds of halving. */
   private boolean directTakesLess(int nodes, long bytes) {
     long more = (nodes - 1) * bytes - 2 * (nodes - 1) * bytes / nodes;
-    return directBytes > 0 && bytes <= MOST_DIRECT && more <= directBytes;
+    long saved = 2 * HalvingRounds.count(nodes) - 1; // rounds
+    return directBytes > 0 && bytes <= MOST_DIRECT && more <= saved * directBytes;
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
@@ -260,7 +262,7 @@ record TwoLevelSizes(
    */
   Shards pieces(long block, int element, int shards) {
     long bytes = Long.highestOneBit(Math.max(1, block * element / MAX_PIECES)) * 2;
-    long piece = Math.min(MAX_PIECE_BYTES, Math.max(maxColumn(), bytes));
+    long piece = Math.min(MAX_PIECE_BYTES, Math.max((long) chunkBytes * CHUNKS_A_PIECE, bytes));
     return new Shards(block * shards, shards, piece / element);
   }
 
@@ -295,7 +297,17 @@ record TwoLevelSizes(
   }
 
   private static long shard(long count, int shards) {
-    return (count - 1) / shards + 1;
+    return parts(count, shards);
+  }
+
+  /** How many parts of at most this size there are. */
+  private static long parts(long size, long most) {
+    return (size - 1) / most + 1;
+  }
+
+  /** Shards in equal parts, so that all nodes and slots have as much to do. */
+  private static Shards equal(long count, int shards, long parts) {
+    return new Shards(count, shards, parts(shard(count, shards), parts));
   }
 
   /**
@@ -305,11 +317,15 @@ record TwoLevelSizes(
    */
   Shards chunks(SumOrder order, int nodes, long count, int sum, int shards) {
     long shard = shard(count, shards) * sum;
-    long bytes = order == SumOrder.RANKS ? chunkOfChain(nodes, shard, shards) : shard / CHUNKS;
-    bytes = Long.highestOneBit(Math.max(1, bytes));
-    long least = order == SumOrder.RANKS ? MIN_CHUNK_OF_CHAIN : MIN_CHUNK_BYTES;
-    return new Shards(
-        count, shards, Math.min(maxChunk(order, nodes), Math.max(least, bytes)) / sum);
+    long most = maxChunk(order, nodes);
+    if (order == SumOrder.RANKS) {
+      long bytes = Long.highestOneBit(Math.max(1, chunkOfChain(nodes, shard, shards)));
+      return new Shards(count, shards, Math.min(most, Math.max(MIN_CHUNK_OF_CHAIN, bytes)) / sum);
+    }
+    long least = Math.min(MIN_CHUNK_BYTES, most);
+    long perNode = Math.min(CHUNKS_A_NODE, Math.round((double) shard / (nodes * least)));
+    perNode = Math.max(perNode, parts(shard, nodes * most));
+    return equal(count, shards, shard < nodes * least ? parts(shard, least) : perNode * nodes);
   }
 
   /**
@@ -334,9 +350,10 @@ record TwoLevelSizes(
    * @param sum the size of an element's sum
    */
   Shards columns(long count, int sum, int shards) {
-    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / ColumnSteps.SLOTS));
-    long column = Math.max(Math.min(MIN_COLUMN_BYTES, chunkBytes), bytes);
-    return new Shards(count, shards, Math.min(maxColumn(), column) / sum);
+    long bytes = shard(count, shards) * sum;
+    long most = parts(bytes, Math.min(MIN_COLUMN_BYTES, chunkBytes));
+    long turns = parts(bytes, ColumnSteps.SLOTS * maxColumn()); // of all slots
+    return equal(count, shards, Math.min(most, turns * ColumnSteps.SLOTS));
   }
 
   /**
@@ -345,8 +362,8 @@ record TwoLevelSizes(
    * @param sum the size of an element's sum
    */
   Shards directSums(long count, int sum, int shards) {
-    long bytes = Long.highestOneBit(Math.max(1, shard(count, shards) * sum / CHUNKS_OF_DIRECT));
-    return new Shards(count, shards, Math.max(MIN_CHUNK_BYTES, bytes) / sum);
+    long most = parts(shard(count, shards) * sum, MIN_CHUNK_BYTES);
+    return equal(count, shards, Math.min(most, CHUNKS_OF_DIRECT));
   }
 
   /**
