@@ -72,7 +72,9 @@ public final class Exchange {
 
   /**
    * Concatenates the data of all ranks, after a rendezvous. Each rank passes on what it has, so its
-   * data doubles in each step: n log n messages instead of n squared (see {@code LeaderRounds}).
+   * data doubles in each step: n log n messages instead of n squared (J. Bruck et al.: Efficient
+   * Algorithms for All-to-All Communications in Multiport Message-Passing Systems. IEEE TPDS 8(11),
+   * 1997).
    */
   public void allGather(Buffer send, Buffer receive) {
     int rank = group.rank();

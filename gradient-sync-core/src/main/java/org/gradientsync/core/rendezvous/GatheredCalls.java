@@ -12,13 +12,16 @@ import org.gradientsync.core.backend.Counter;
  */
 public final class GatheredCalls {
   /** The maximum size of a sum. Above it, a node adds faster if each rank adds some elements. */
-  public static final int MAX_SUM = 16 << 10;
+  public static final int MAX_SUM = 28 << 10;
 
   // Above this size, copying and adding on every rank takes longer than more messages.
   private static final int MAX_PAYLOAD = 8 << 10;
   private static final int MAX_PAYLOAD_OF_ALL = 256 << 10;
   private static final int MIN_MAX_PAYLOAD = 128; // so that a rank keeps little for each other one
   private static final int MIN_PAYLOAD = 64;
+
+  /** Of what is sent. */
+  static final int SIZES = 4 * Integer.SIZE;
 
   private static final int SAME = Long.BYTES; // of each slot, beside the counter
 
@@ -49,9 +52,16 @@ public final class GatheredCalls {
     return most < MIN_MAX_PAYLOAD ? 0 : most;
   }
 
-  /** What is sent for a payload: a few sizes, so that there are few messages. */
+  /** What is sent for a payload: a few sizes, four for each power of two. */
   static int sentBytes(int payload) {
-    return payload == 0 ? 0 : Math.max(MIN_PAYLOAD, Integer.highestOneBit(payload - 1) << 1);
+    int step = Math.max(MIN_PAYLOAD, Integer.highestOneBit(Math.max(1, payload - 1))) / 4;
+    return payload == 0 ? 0 : Math.max(MIN_PAYLOAD, (payload + step - 1) / step * step);
+  }
+
+  /** The number of such a size, less than {@link #SIZES}. */
+  static int sizeIndex(int sent) {
+    int bits = Integer.SIZE - 1 - Integer.numberOfLeadingZeros(Math.max(MIN_PAYLOAD, sent));
+    return sent == 0 ? 0 : 4 * bits + (sent >> bits - 2) % 4;
   }
 
   static int bytes(int ranks, int payload, int nodeSize) {

@@ -1,7 +1,10 @@
 package org.gradientsync.core.rendezvous;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.gradientsync.core.backend.HostBuffers;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.core.ranks.GroupTransport;
@@ -11,7 +14,7 @@ import org.gradientsync.spi.Resources;
 
 /**
  * How the first ranks of all nodes, the leaders, gather the calls of all ranks. Each leader passes
- * on what it has, so its calls double in each of ceil(log2 M) {@link LeaderRounds} on M nodes.
+ * on what it has, so its calls double in each of floor(log2 M) {@link LeaderRounds} on M nodes.
  *
  * <p>As long as all calls that a leader has are the same, its messages have one of them. With it
  * travel the contributions of all ranks, if they are equally long, or sums over nodes ({@link
@@ -27,6 +30,7 @@ final class LeaderExchange implements AutoCloseable {
   private static final int SAME = 1; // one call for all, and the contributions
   private static final int SUMMED = 2; // one call for all, and sums
   private static final int FORMS = 3;
+  private static final int ALL = -1; // peers
 
   private final GroupTransport group;
   private final GatheredCalls calls;
@@ -43,42 +47,42 @@ final class LeaderExchange implements AutoCloseable {
   /** What a leader sends and receives in one round. */
   private final class Step implements AutoCloseable {
     private final int round;
-    private final int destination;
-    private final int source;
+    private final int[] destinations; // of the same message
     private final int[] given; // ranks whose calls are sent
-    private final int[] taken; // ranks whose calls are received
     private final ByteBuffer out;
-    private final ByteBuffer in;
-    private final Message receive;
-    private final Message[] sends; // by form and size; each made at first use
-    private Message send; // the last that was started
+    private final Message[][] sends; // by form and size, then by destination; made at first use
+    private final Inbox[] inboxes;
+    private Message[] started; // the last that were
 
-    Step(NodeLayout layout, LeaderRounds rounds, int round, SumTree tree) {
+    Step(NodeLayout layout, LeaderRounds rounds, int round) {
       this.round = round;
-      LeaderRounds others = rounds.ofSource(round);
-      destination = layout.ranksOf(rounds.destination(round)).get(0);
-      source = layout.ranksOf(others.node()).get(0);
-      given = ranksOf(layout, rounds.first(round), rounds.blocks(round));
-      taken = ranksOf(layout, others.first(round), rounds.blocks(round));
-      out = allocate(given.length, tree == null ? 0 : tree.given(round).length);
-      in = allocate(taken.length, tree == null ? 0 : tree.taken(round).length);
-      receive = group.receiver(in, source, Channel.CALLS);
-      sends = new Message[FORMS * Integer.SIZE];
+      destinations = leaders(layout, rounds.destinations(round));
+      given = destinations.length == 0 ? new int[0] : ranksOf(layout, rounds, round);
+      out = allocate(given.length);
+      sends = new Message[FORMS * GatheredCalls.SIZES][];
+      int[] sources = rounds.sources(round);
+      inboxes = new Inbox[sources.length];
+      for (int i = 0; i < sources.length; i++) {
+        int[] taken = ranksOf(layout, rounds.of(sources[i]), round);
+        inboxes[i] = new Inbox(this, i, layout.ranksOf(sources[i]).get(0), taken);
+      }
     }
 
-    private ByteBuffer allocate(int ranks, int sums) {
-      int different = LeaderRounds.bytes(ranks, calls.payloadBytes());
-      int summed = LeaderRounds.messageBytes(sums, GatheredCalls.MAX_SUM);
-      return HostBuffers.allocate(Math.max(different, summed));
+    private static int[] leaders(NodeLayout layout, int[] nodes) {
+      return Arrays.stream(nodes).map(node -> layout.ranksOf(node).get(0)).toArray();
     }
 
-    private static int[] ranksOf(NodeLayout layout, int first, int blocks) {
-      return IntStream.range(first, first + blocks)
-          .flatMap(node -> layout.ranksOf(node % layout.nodes()).stream().mapToInt(rank -> rank))
+    private static int[] ranksOf(NodeLayout layout, LeaderRounds rounds, int round) {
+      int first = rounds.first(round);
+      return IntStream.range(first, first + rounds.blocks(round))
+          .flatMap(node -> layout.ranksOf(node).stream().mapToInt(rank -> rank))
           .toArray();
     }
 
     void send() {
+      if (destinations.length == 0) {
+        return;
+      }
       if (!same) {
         int bytes = CallRecord.BYTES + payload;
         for (int i = 0; i < given.length; i++) {
@@ -90,8 +94,8 @@ final class LeaderExchange implements AutoCloseable {
       out.put(HEADER, calls.entry(rank, slot), 0, CallRecord.BYTES);
       if (sums != null) {
         int size = GatheredCalls.sentBytes(sums.bytes());
-        int count = sums.give(round, out, PARTS, size);
-        send(SUMMED, size, LeaderRounds.messageBytes(count, size));
+        sums.give(round, out, PARTS, size);
+        send(SUMMED, size, LeaderRounds.messageBytes(1, size));
         return;
       }
       for (int i = 0; i < given.length && payload > 0; i++) {
@@ -103,13 +107,61 @@ final class LeaderExchange implements AutoCloseable {
     private void send(int form, int size, int bytes) {
       out.putInt(PAYLOAD, form == SUMMED ? 0 : size);
       out.putInt(FORM, form);
-      int index = form * Integer.SIZE + Integer.SIZE - Integer.numberOfLeadingZeros(size);
+      int index = form * GatheredCalls.SIZES + GatheredCalls.sizeIndex(size);
       if (sends[index] == null) {
         ByteBuffer part = out.slice(0, bytes).order(out.order());
-        sends[index] = group.sender(part, destination, Channel.CALLS);
+        sends[index] = new Message[destinations.length];
+        Arrays.setAll(sends[index], i -> group.sender(part, destinations[i], Channel.CALLS));
       }
-      send = sends[index];
-      send.start();
+      started = sends[index];
+      for (Message message : started) {
+        message.start();
+      }
+    }
+
+    /** Whether one of the peers, or each if it is ALL, has what is sent to it. */
+    boolean isSent(int peer) {
+      boolean all = true;
+      for (int i = 0; i < destinations.length && all; i++) {
+        all = peer != ALL && destinations[i] != peer || started[i].test();
+      }
+      return all;
+    }
+
+    boolean hasCome() {
+      for (Inbox inbox : inboxes) {
+        if (!inbox.receive.test()) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    @Override
+    public void close() {
+      Stream<Message> made = Arrays.stream(sends).filter(Objects::nonNull).flatMap(Arrays::stream);
+      Resources.closeAll(
+          () -> Resources.closeAll(made.toArray(Message[]::new)),
+          () -> Resources.closeAll(inboxes));
+    }
+  }
+
+  /** What comes from one source in a round. */
+  private final class Inbox implements AutoCloseable {
+    private final Step step;
+    private final int index;
+    private final int source;
+    private final int[] taken; // ranks whose calls are received
+    private final ByteBuffer in;
+    private final Message receive;
+
+    Inbox(Step step, int index, int source, int[] taken) {
+      this.step = step;
+      this.index = index;
+      this.source = source;
+      this.taken = taken;
+      in = allocate(taken.length);
+      receive = group.receiver(in, source, Channel.CALLS);
     }
 
     void take() {
@@ -118,7 +170,7 @@ final class LeaderExchange implements AutoCloseable {
       ByteBuffer call = calls.entry(rank, slot);
       if (same && form != DIFFERENT && CallRecord.equal(in, HEADER, call, CallRecord.BYTES)) {
         if (sums != null) {
-          sums.take(round, in, PARTS, GatheredCalls.sentBytes(sums.bytes()));
+          sums.take(step.round, index, in, PARTS, GatheredCalls.sentBytes(sums.bytes()));
         } else {
           takeContributions(payload);
         }
@@ -127,8 +179,13 @@ final class LeaderExchange implements AutoCloseable {
       if (same) {
         same = false;
         sums = null;
-        for (int before = 0; before < round; before++) {
-          steps[before].spread(call, 0);
+        for (int before = 0; before < step.round; before++) {
+          for (Inbox inbox : steps[before].inboxes) {
+            inbox.spread(call, 0);
+          }
+        }
+        for (int before = 0; before < index; before++) {
+          step.inboxes[before].spread(call, 0);
         }
       }
       if (form == DIFFERENT) {
@@ -159,21 +216,27 @@ final class LeaderExchange implements AutoCloseable {
 
     @Override
     public void close() {
-      Resources.closeAll(() -> Resources.closeAll(sends), receive);
+      receive.close();
     }
   }
 
-  LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls, SumTree tree) {
+  LeaderExchange(GroupTransport group, NodeLayout layout, GatheredCalls calls) {
     this.group = group;
     this.calls = calls;
     rank = group.rank();
-    own = Step.ranksOf(layout, layout.node(), 1);
+    own = layout.ranksOf(layout.node()).stream().mapToInt(mate -> mate).toArray();
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
-      steps[round] = new Step(layout, rounds, round, tree);
+      steps[round] = new Step(layout, rounds, round);
     }
     done = steps.length;
+  }
+
+  private ByteBuffer allocate(int ranks) {
+    int different = LeaderRounds.bytes(ranks, calls.payloadBytes());
+    int sum = calls.nodeSize() == 0 ? 0 : GatheredCalls.MAX_SUM;
+    return HostBuffers.allocate(Math.max(different, LeaderRounds.messageBytes(1, sum)));
   }
 
   /** Expects the messages of a call, with which sums may travel. */
@@ -183,7 +246,9 @@ final class LeaderExchange implements AutoCloseable {
     done = 0;
     sent = false;
     for (Step step : steps) {
-      step.receive.start();
+      for (Inbox inbox : step.inboxes) {
+        inbox.receive.start();
+      }
     }
   }
 
@@ -195,10 +260,12 @@ final class LeaderExchange implements AutoCloseable {
         step.send();
         sent = true;
       }
-      if (!step.receive.test()) {
+      if (!step.hasCome()) {
         return;
       }
-      step.take();
+      for (Inbox inbox : step.inboxes) {
+        inbox.take();
+      }
       done++;
       sent = false;
     }
@@ -229,9 +296,13 @@ final class LeaderExchange implements AutoCloseable {
   boolean isDoneWith(int peer) {
     boolean finished = true;
     for (int i = 0; i < steps.length; i++) {
-      finished &= steps[i].source != peer || i < done;
       boolean started = i < done || i == done && sent;
-      finished &= steps[i].destination != peer || started && steps[i].send.test();
+      for (Inbox inbox : steps[i].inboxes) {
+        finished &= inbox.source != peer || i < done;
+      }
+      for (int destination : steps[i].destinations) {
+        finished &= destination != peer || started && steps[i].isSent(peer);
+      }
     }
     return finished;
   }
@@ -240,7 +311,7 @@ final class LeaderExchange implements AutoCloseable {
   boolean isDone() {
     boolean all = done == steps.length;
     for (int i = 0; i < steps.length && all; i++) {
-      all = steps[i].send.test();
+      all = steps[i].isSent(ALL);
     }
     return all;
   }

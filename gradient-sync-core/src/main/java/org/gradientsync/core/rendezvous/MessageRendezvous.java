@@ -16,8 +16,8 @@ import org.gradientsync.spi.Resources;
  * as all do when a group begins. The ranks of a node meet in shared memory. Once all have arrived,
  * the node's first rank, its leader, exchanges their calls with the other leaders ({@link
  * LeaderExchange}), and writes the calls of all ranks to memory that its node has mapped. So a call
- * costs ceil(log2 M) messages for each of M nodes, however many ranks they have. Only ranks that
- * wait make progress: a leader tests its messages, the others a counter.
+ * takes floor(log2 M) rounds of messages between M nodes, however many ranks they have. Only ranks
+ * that wait make progress: a leader tests its messages, the others a counter.
  *
  * <p>The calls alternate between two slots. A rank writes its own entry for call k + 2 after the
  * leader has published call k + 1; so the leader has sent the entries of call k, and all ranks of
@@ -82,7 +82,7 @@ public final class MessageRendezvous implements Rendezvous {
     ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, bytes);
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
     tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
-    exchange = rank == leader ? new LeaderExchange(group, layout, calls, tree) : null;
+    exchange = rank == leader ? new LeaderExchange(group, layout, calls) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
     for (int i = 0; i < arrivals.length; i++) {

@@ -1,6 +1,7 @@
 package org.gradientsync.core.collectives.messages;
 
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Map;
 import org.gradientsync.DataType;
@@ -41,7 +42,8 @@ final class NodeSums implements LeaderSums, AutoCloseable {
   private final class Views {
     private final HostBuffer[][] parts = new HostBuffer[Rendezvous.SLOTS][];
     private final HostBuffer[] results = new HostBuffer[Rendezvous.SLOTS];
-    private final DeviceBuffer[][] sums; // each alone, for {@link HostDevice#accumulate}
+    private final DeviceBuffer[] sums; // by slot of the tree
+    private final DeviceBuffer[][] added; // by round, those that give the next sum
 
     Views(DataType type) {
       for (int slot = 0; slot < parts.length; slot++) {
@@ -52,10 +54,15 @@ final class NodeSums implements LeaderSums, AutoCloseable {
         ByteBuffer result = rendezvous.calls().part(parts[slot].length, slot);
         results[slot] = (HostBuffer) device.wrap(type, result);
       }
-      sums = new DeviceBuffer[tree == null ? 0 : tree.slots()][1];
+      sums = new DeviceBuffer[tree == null ? 0 : tree.slots()];
       for (int i = 0; i < sums.length; i++) {
         ByteBuffer part = memory.slice(at(i), GatheredCalls.MAX_SUM).order(memory.order());
-        sums[i][0] = device.wrap(type.accumulator(), part);
+        sums[i] = device.wrap(type.accumulator(), part);
+      }
+      added = new DeviceBuffer[tree == null ? 0 : tree.rounds()][];
+      for (int round = 0; round < added.length; round++) {
+        added[round] =
+            Arrays.stream(tree.parts(round)).mapToObj(i -> sums[i]).toArray(DeviceBuffer[]::new);
       }
     }
 
@@ -64,9 +71,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
       for (HostBuffer[] slot : parts) {
         Resources.closeAll(slot);
       }
-      for (DeviceBuffer[] sum : sums) {
-        Resources.closeAll(sum);
-      }
+      Resources.closeAll(sums);
     }
   }
 
@@ -121,39 +126,35 @@ final class NodeSums implements LeaderSums, AutoCloseable {
 
   @Override
   public void begin(int slot) {
-    device.accumulate(null, current.parts[slot], current.sums[0][0], own.count(), op);
+    device.accumulate(null, current.parts[slot], current.sums[0], own.count(), op);
   }
 
   @Override
-  public int give(int round, ByteBuffer out, int at, int bytes) {
-    add(round);
-    int[] slots = tree.given(round);
-    for (int i = 0; i < slots.length; i++) {
-      out.put(at + i * bytes, memory, at(slots[i]), bytes);
+  public void give(int round, ByteBuffer out, int at, int bytes) {
+    if (round > 0) {
+      add(round - 1);
     }
-    return slots.length;
+    out.put(at, memory, at(tree.sum(round)), bytes);
   }
 
   @Override
-  public void take(int round, ByteBuffer in, int at, int bytes) {
-    int[] slots = tree.taken(round);
-    for (int i = 0; i < slots.length; i++) {
-      memory.put(at(slots[i]), in, at + i * bytes, bytes);
-    }
+  public void take(int round, int source, ByteBuffer in, int at, int bytes) {
+    memory.put(at(tree.taken(round)[source]), in, at, bytes);
   }
 
+  /** Adds what has come in a round. */
   private void add(int round) {
-    DeviceBuffer[][] sums = current.sums;
-    for (int[] addition : tree.additions(round)) {
-      DeviceBuffer left = sums[addition[0]][0];
-      device.accumulate(left, sums[addition[1]], sums[addition[2]][0], own.count(), op);
-    }
+    DeviceBuffer sum = current.sums[tree.sum(round + 1)];
+    device.accumulate(null, current.added[round], sum, own.count(), op);
   }
 
   @Override
   public void finish(int slot) {
-    add(tree.rounds());
-    device.round(current.sums[tree.total()][0], current.results[slot], own.count(), op, size);
+    if (tree.rounds() > 0) {
+      add(tree.rounds() - 1);
+    }
+    DeviceBuffer total = current.sums[tree.sum(tree.rounds())];
+    device.round(total, current.results[slot], own.count(), op, size);
   }
 
   /** Whether the sum over all ranks has come with the calls. */

@@ -3,6 +3,7 @@ package org.gradientsync.core.collectives.nodes;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.rendezvous.GatheredCalls;
+import org.gradientsync.core.rendezvous.LeaderRounds;
 
 /**
  * Which buffers take which way in {@link TwoLevelReducer}, and in which parts. All ranks compute
@@ -35,17 +36,14 @@ record TwoLevelSizes(
   private static final int CHUNKS_OF_DIRECT = 4;
   private static final long MOST_DIRECT = 224 << 10; // above, halving takes no longer
 
-  /**
-   * What travels with the calls of two nodes, and of a number of nodes that is no power of two,
-   * whose leaders send several sums in a round. Above, other ways are faster.
-   */
-  private static final int MOST_CARRIED_OF_OTHERS = 8 << 10;
+  // If nodes may send their sums straight to the others. Above both, that is faster than the calls.
+  private static final int MOST_CARRIED_OF_DIRECT = 8 << 10;
+  private static final long MOST_CARRIED_A_NODE = 1 << 10;
 
-  /** Above, leaders send so many sums that halving is faster. */
-  private static final int MOST_NODES_OF_SEVERAL = 16;
-
-  private static final long MOST_CARRIED_A_ROUND =
-      45_000; // above this, a separate exchange is faster
+  // Contributions of all ranks. Above, a separate exchange is faster.
+  private static final long MOST_CARRIED_A_ROUND = 45_000;
+  private static final long MOST_CARRIED_OF_OTHERS =
+      30_000; // whose leaders send more: no power of 2
   private static final long MOST_BY_EXCHANGE = 2 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
@@ -88,9 +86,9 @@ record TwoLevelSizes(
       return inRankOrder(nodes, count * element, ranks, shards);
     }
     boolean direct = ranks == nodes * shards && directTakesLess(nodes, count * sum);
-    boolean several = Integer.bitCount(nodes) > 1;
-    boolean fewer = direct ? several || nodes == 2 : several && nodes > MOST_NODES_OF_SEVERAL;
-    if (carries && count * sum <= (fewer ? MOST_CARRIED_OF_OTHERS : GatheredCalls.MAX_SUM)) {
+    long carried = Math.max(MOST_CARRIED_OF_DIRECT, nodes * MOST_CARRIED_A_NODE);
+    carried = direct ? Math.min(carried, GatheredCalls.MAX_SUM) : GatheredCalls.MAX_SUM;
+    if (carries && count * sum <= carried) {
       return Way.CALLS;
     }
     if (direct) {
@@ -107,10 +105,10 @@ record TwoLevelSizes(
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
-    int rounds = HalvingRounds.count(nodes);
+    long aRound = Integer.bitCount(nodes) == 1 ? MOST_CARRIED_A_ROUND : MOST_CARRIED_OF_OTHERS;
     if (carries
         && bytes <= GatheredCalls.payloadBytes(ranks)
-        && ranks * bytes <= rounds * MOST_CARRIED_A_ROUND) {
+        && ranks * bytes <= new LeaderRounds(nodes, 0).count() * aRound) {
       return Way.CALLS;
     }
     long exchanged = (shards + 1) * bytes * (nodes - 1) / nodes;

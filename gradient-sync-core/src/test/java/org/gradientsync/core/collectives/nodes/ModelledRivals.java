@@ -48,16 +48,27 @@ final class ModelledRivals {
     return pipeline.run(2 * (nodes - 1), nodes - 1, piece, true);
   }
 
-  /** Recursive doubling: in each step, ranks in twice the distance exchange all they have. */
+  /**
+   * Recursive doubling: in each step, ranks in twice the distance exchange all they have. Ranks of
+   * nodes beyond a power of two first send what they have to others, and at last get the result.
+   */
   static Modelled doubling(ModelledMachine machine, int nodes, long count) {
     int perNode = machine.ranksPerNode();
-    int ranks = nodes * perNode;
-    if (Integer.bitCount(ranks) != 1 || Integer.bitCount(perNode) != 1) {
-      throw new IllegalArgumentException("not a power of two: ranks=" + ranks);
+    if (Integer.bitCount(perNode) != 1) {
+      throw new IllegalArgumentException("not a power of two: ranksPerNode=" + perNode);
     }
-    Pipeline pipeline = new Pipeline(machine, nodes, perNode, 1, 1);
-    int steps = Integer.numberOfTrailingZeros(ranks);
-    return pipeline.run(steps, steps, count * ELEMENT, false);
+    int among = Integer.highestOneBit(nodes);
+    Pipeline pipeline = new Pipeline(machine, among, perNode, 1, 1);
+    int steps = Integer.numberOfTrailingZeros(among * perNode);
+    Modelled model = pipeline.run(steps, steps, count * ELEMENT, false);
+    if (among == nodes) {
+      return model;
+    }
+    long hop = machine.latency() + 2 * machine.message();
+    long message = hop + machine.linkTime(perNode * count * ELEMENT);
+    long time = model.picoseconds() + 2 * message + machine.addTime(count * ELEMENT);
+    long messages = model.messages() + ceil(count * ELEMENT, SEGMENT_BYTES);
+    return new Modelled(time, messages, model.nodeMessages(), model.nodeBytes());
   }
 
   private static long ceil(long count, long parts) {

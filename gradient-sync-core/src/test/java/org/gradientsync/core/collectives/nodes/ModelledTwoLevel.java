@@ -1,6 +1,7 @@
 package org.gradientsync.core.collectives.nodes;
 
 import java.util.Arrays;
+import java.util.stream.IntStream;
 import org.gradientsync.SumOrder;
 import org.gradientsync.core.collectives.messages.CarriedAllReduce;
 import org.gradientsync.core.collectives.messages.MessageReducer;
@@ -257,8 +258,9 @@ final class ModelledTwoLevel {
   }
 
   private Modelled result(long time, long messages) {
-    return new Modelled(
-        time, messages + new LeaderRounds(nodes, 0).count(), links.messages(), links.bytes());
+    LeaderRounds rounds = new LeaderRounds(nodes, 0);
+    long calls = IntStream.range(0, rounds.count()).map(i -> rounds.destinations(i).length).sum();
+    return new Modelled(time, messages + calls, links.messages(), links.bytes());
   }
 
   /**
@@ -267,55 +269,66 @@ final class ModelledTwoLevel {
    * @param part the size of a contribution that travels with the calls, or of a sum, or 0
    */
   private long[] meet(int part, boolean sums) {
-    int rounds = new LeaderRounds(nodes, 0).count();
-    long[] clocks = new long[nodes];
-    int[] done = new int[nodes];
-    int[] come = new int[nodes]; // a bit for each round
-    SumTree[] trees = new SumTree[sums ? nodes : 0];
-    Arrays.setAll(trees, node -> new SumTree(nodes, node));
-    long ofNode = machine.ranksPerNode() * machine.call();
-    long begun = sums ? machine.addTime((long) machine.ranksPerNode() * part) : 0;
-    Arrays.fill(clocks, machine.copyTime(part) + machine.flag() + ofNode + begun);
-    for (int node = 0; node < nodes && rounds > 0; node++) {
-      sendCalls(node, 0, part, trees, clocks);
+    Meeting[] leaders = new Meeting[nodes];
+    Arrays.setAll(leaders, node -> new Meeting(node, part, sums));
+    links.run((time, event) -> leaders[(int) (event >>> 8)].come((int) (event & 0xff), time));
+    return Arrays.stream(leaders).mapToLong(Meeting::end).toArray();
+  }
+
+  /** The rendezvous of a node's leader. */
+  private final class Meeting {
+    private final int node;
+    private final int part;
+    private final SumTree tree; // or null
+    private final LeaderRounds rounds;
+    private final int[] come; // messages, by round
+    private int done; // rounds
+    private long clock;
+
+    Meeting(int node, int part, boolean sums) {
+      this.node = node;
+      this.part = part;
+      tree = sums ? new SumTree(nodes, node) : null;
+      rounds = new LeaderRounds(nodes, node);
+      come = new int[rounds.count()];
+      clock = machine.copyTime(part) + machine.flag() + machine.ranksPerNode() * machine.call();
+      clock += sums ? machine.addTime((long) machine.ranksPerNode() * part) : 0;
+      send();
     }
-    links.run(
-        (time, event) -> {
-          int node = (int) (event >>> 8);
-          come[node] |= 1 << (event & 0xff);
-          while (done[node] < rounds && (come[node] & 1 << done[node]) != 0) {
-            int source = new LeaderRounds(nodes, node).source(done[node]);
-            long bytes = bytes(source, done[node], part, trees);
-            clocks[node] = Math.max(clocks[node], time) + machine.message() + machine.call();
-            clocks[node] += machine.copyTime(bytes);
-            if (++done[node] < rounds) {
-              sendCalls(node, done[node], part, trees, clocks);
-            }
-          }
-        });
-    for (int node = 0; node < nodes; node++) {
-      if (sums) {
-        clocks[node] += (trees[node].additions(rounds).length + 1) * machine.addTime(part);
+
+    void come(int round, long time) {
+      come[round]++;
+      while (done < come.length && come[done] == rounds.sources(done).length) {
+        clock = Math.max(clock, time);
+        for (int source : rounds.sources(done)) {
+          long bytes = bytes(new LeaderRounds(nodes, source), done);
+          clock += machine.message() + machine.call() + machine.copyTime(bytes);
+        }
+        clock += tree == null ? 0 : (tree.parts(done).length - 1) * machine.addTime(part);
+        done++;
+        send();
       }
-      clocks[node] += machine.flag();
     }
-    return clocks;
-  }
 
-  private int bytes(int node, int round, int part, SumTree[] trees) {
-    int contributions = new LeaderRounds(nodes, node).blocks(round) * machine.ranksPerNode();
-    return LeaderRounds.messageBytes(
-        trees.length > 0 ? trees[node].given(round).length : contributions, part);
-  }
-
-  private void sendCalls(int node, int round, int part, SumTree[] trees, long[] clocks) {
-    if (trees.length > 0) {
-      clocks[node] += trees[node].additions(round).length * machine.addTime(part);
+    private void send() {
+      int[] destinations = done == come.length ? new int[0] : rounds.destinations(done);
+      int bytes = destinations.length == 0 ? 0 : bytes(rounds, done);
+      clock += machine.copyTime(bytes);
+      for (int to : destinations) {
+        clock += machine.message();
+        links.send(node, to, clock, 1, bytes, (long) to << 8 | done);
+      }
     }
-    int bytes = bytes(node, round, part, trees);
-    clocks[node] += machine.copyTime(bytes) + machine.message();
-    int to = new LeaderRounds(nodes, node).destination(round);
-    links.send(node, to, clocks[node], 1, bytes, (long) to << 8 | round);
+
+    private int bytes(LeaderRounds of, int round) {
+      int contributions = of.blocks(round) * machine.ranksPerNode();
+      return LeaderRounds.messageBytes(tree == null ? contributions : 1, part);
+    }
+
+    /** When the ranks of the node have all calls. */
+    long end() {
+      return clock + (tree == null ? 0 : machine.addTime(part)) + machine.flag();
+    }
   }
 
   /**

@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.Stream;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
 import org.gradientsync.ReduceOp;
@@ -79,10 +80,13 @@ class ScalingModelTest {
   @CsvSource({
     "7, RANKS",
     "16, RANKS",
+    "24, RANKS",
     "33, RANKS",
     "64, RANKS",
     "7, ANY",
     "16, ANY",
+    "17, ANY",
+    "24, ANY",
     "33, ANY",
     "64, ANY"
   })
@@ -173,6 +177,31 @@ class ScalingModelTest {
     long[] values = new long[after.length];
     Arrays.setAll(values, i -> after[i] - before[i]);
     return values;
+  }
+
+  /** Of sizes between powers of two as well. */
+  @ParameterizedTest
+  @ValueSource(
+      ints = {2, 3, 4, 5, 7, 8, 12, 16, 20, 24, 31, 32, 48, 63, 64, 100, 200, 257, 500, 512})
+  void sumsInAnyOrderTakeHardlyLongerThanTheBestRival(int nodes) {
+    ModelledMachine machine = ModelledMachine.CLUSTER;
+    long most = nodes > 256 ? 1 << 19 : nodes > 64 ? 2 << 20 : 16 << 20;
+    for (long base = 1 << 10; base < most; base *= 2) {
+      for (int eighths : new int[] {8, 9, 11, 14}) {
+        long count = base * eighths / 8 / ModelledTwoLevel.ELEMENT;
+        double time = ModelledTwoLevel.allReduce(machine, nodes, SumOrder.ANY, count).seconds();
+        double best =
+            Stream.of(
+                    ModelledRivals.ring(machine, nodes, count),
+                    ModelledRivals.nodeRing(machine, nodes, count),
+                    ModelledRivals.doubling(machine, nodes, count),
+                    ModelledRivals.tree(machine, nodes, count))
+                .mapToDouble(Modelled::seconds)
+                .min()
+                .orElseThrow();
+        assertTrue(time <= 1.15 * best, time / best + ", bytes=" + 4 * count);
+      }
+    }
   }
 
   @Test

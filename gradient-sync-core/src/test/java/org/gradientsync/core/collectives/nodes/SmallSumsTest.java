@@ -1,13 +1,17 @@
 package org.gradientsync.core.collectives.nodes;
 
+import static java.util.stream.Collectors.joining;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.gradientsync.BFloat16;
 import org.gradientsync.DataType;
 import org.gradientsync.DeviceBuffer;
@@ -48,21 +52,30 @@ class SmallSumsTest {
     return numbers;
   }
 
-  /** Node sums in rank order, added along a binary tree over the nodes. */
-  private static float[] sum(int[] nodes, int first, int end, int count) {
-    int size = Integer.highestOneBit(Math.max(1, end - first - 1));
-    if (end - first == 1) {
-      float[] sum = null;
+  /**
+   * Node sums in rank order, added along a binary tree over groups of nodes, of which the first
+   * have two. The nodes of two groups are added one after the other.
+   */
+  private static float[] sum(int[] nodes, int firstGroup, int groups, int count) {
+    if (groups > 2) {
+      float[] left = sum(nodes, firstGroup, groups / 2, count);
+      return add(left, sum(nodes, firstGroup + groups / 2, groups / 2, count));
+    }
+    int all = nodes[nodes.length - 1] + 1;
+    int seconds = all - Integer.highestOneBit(all);
+    int end = firstGroup + groups + Math.min(firstGroup + groups, seconds);
+    float[] sum = null;
+    for (int node = firstGroup + Math.min(firstGroup, seconds); node < end; node++) {
+      float[] ofNode = null;
       for (int rank = 0; rank < nodes.length; rank++) {
-        if (nodes[rank] == first) {
+        if (nodes[rank] == node) {
           float[] next = numbers(rank, count);
-          sum = sum == null ? next : add(sum, next);
+          ofNode = ofNode == null ? next : add(ofNode, next);
         }
       }
-      return sum;
+      sum = sum == null ? ofNode : add(sum, ofNode);
     }
-    int middle = first + size;
-    return add(sum(nodes, first, middle, count), sum(nodes, middle, end, count));
+    return sum;
   }
 
   private static float[] add(float[] a, float[] b) {
@@ -74,7 +87,7 @@ class SmallSumsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8, 11, 16})
+  @ValueSource(ints = {2, 3, 4, 5, 6, 7, 8, 11, 16, 23})
   void allRanksAddAlongTheSameTree(int count) {
     int[] nodes = nodes(count);
     TwoLevelReducerTest.run(
@@ -83,7 +96,7 @@ class SmallSumsTest {
         ANY,
         (group, device, reducer, own) -> {
           for (int length : new int[] {1, 7, MOST / Float.BYTES}) {
-            float[] expected = sum(nodes, 0, count, length);
+            float[] expected = sum(nodes, 0, Integer.highestOneBit(count), length);
             try (DeviceBuffer buffer = device.allocate(DataType.FLOAT32, length);
                 DeviceBuffer half = device.allocate(DataType.BFLOAT16, length)) {
               for (int call = 0; call < 3; call++) {
@@ -179,17 +192,41 @@ class SmallSumsTest {
         });
   }
 
+  /** As if each leader sent sets of nodes. */
   @Test
-  void leadersSendOneSumInEachRoundOfAPowerOfTwo() {
-    for (int nodes = 2; nodes < 70; nodes++) {
+  void leadersAddTheSumOfEachNodeOnceInTheSameOrder() {
+    for (int nodes = 1; nodes < 70; nodes++) {
+      List<SumTree> trees = new ArrayList<>();
+      List<String[]> sums = new ArrayList<>(); // by node and slot
       for (int node = 0; node < nodes; node++) {
-        SumTree tree = new SumTree(nodes, node);
-        for (int round = 0; round < tree.rounds(); round++) {
-          int most = Integer.bitCount(nodes) == 1 ? 1 : Math.max(1, 2 * round);
-          assertTrue(tree.given(round).length <= most, nodes + " " + node + " " + round);
-          int from = new LeaderRounds(nodes, node).source(round);
-          assertEquals(new SumTree(nodes, from).given(round).length, tree.taken(round).length);
+        trees.add(new SumTree(nodes, node));
+        sums.add(new String[trees.get(node).slots()]);
+        sums.get(node)[0] = "" + node;
+      }
+      for (int round = 0; round < trees.get(0).rounds(); round++) {
+        int[] sent = new int[nodes];
+        for (int node = 0; node < nodes; node++) {
+          int[] sources = new LeaderRounds(nodes, node).sources(round);
+          for (int i = 0; i < sources.length; i++) {
+            int from = sources[i];
+            sent[from]++;
+            sums.get(node)[trees.get(node).taken(round)[i]] =
+                sums.get(from)[trees.get(from).sum(round)];
+          }
         }
+        for (int node = 0; node < nodes; node++) {
+          assertEquals(new LeaderRounds(nodes, node).destinations(round).length, sent[node]);
+          String[] own = sums.get(node);
+          int[] parts = trees.get(node).parts(round);
+          String sum = Arrays.stream(parts).mapToObj(i -> own[i]).collect(joining(" "));
+          own[trees.get(node).sum(round + 1)] = parts.length == 1 ? sum : "(" + sum + ")";
+        }
+      }
+      String total = sums.get(0)[trees.get(0).sum(trees.get(0).rounds())];
+      String all = IntStream.range(0, nodes).mapToObj(Integer::toString).collect(joining(" "));
+      assertEquals(all, total.replaceAll("[()]", ""));
+      for (int node = 0; node < nodes; node++) {
+        assertEquals(total, sums.get(node)[trees.get(node).sum(trees.get(node).rounds())]);
       }
     }
   }
