@@ -129,12 +129,11 @@ final class LeaderExchange implements AutoCloseable {
     }
 
     boolean hasCome() {
+      boolean all = true;
       for (Inbox inbox : inboxes) {
-        if (!inbox.receive.test()) {
-          return false;
-        }
+        all &= inbox.receive.test(); // each, as one may have failed
       }
-      return true;
+      return all;
     }
 
     @Override
