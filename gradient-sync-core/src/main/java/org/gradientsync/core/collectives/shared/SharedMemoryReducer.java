@@ -48,6 +48,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private final NodeBuffers buffers;
   private final Consumer<CollectiveCall> read = this::read;
   private final Consumer<CollectiveCall> runCarried = this::runCarried;
+  private CarriedTransfer current; // of the call that is made, or null
 
   public SharedMemoryReducer(
       String name,
@@ -73,7 +74,8 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     }
     synchronized (group) {
       boolean small = isCarried(call);
-      rendezvous.carry(small ? carried(call) : null);
+      current = small ? carried(call) : null;
+      rendezvous.carry(current);
       group.run(call, small ? runCarried : read);
     }
   }
@@ -99,7 +101,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   }
 
   private void runCarried(CollectiveCall call) {
-    carried(call).run(rendezvous.slot(), call.op());
+    current.run(rendezvous.slot(), call.op());
   }
 
   /** Reads the other ranks' buffers after the rendezvous, or leaves that to messages. */
