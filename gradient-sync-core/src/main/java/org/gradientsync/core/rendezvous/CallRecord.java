@@ -198,8 +198,12 @@ public final class CallRecord {
 
   private static void writeName(
       ByteBuffer target, int at, AbstractDeviceBuffer buffer, boolean hasOffset) {
-    target.putLong(at + NAME_HASH, buffer == null ? 0 : buffer.nameHash());
     target.putLong(at + NAME_OFFSET, buffer == null || !hasOffset ? 0 : buffer.offsetInNamed());
+    long hash = buffer == null ? 0 : buffer.nameHash();
+    if (target.getLong(at + NAME_HASH) == hash) {
+      return; // the record of an earlier call, with the same text
+    }
+    target.putLong(at + NAME_HASH, hash);
     if (buffer != null) {
       target.put(at + NAME_TEXT, buffer.nameBytes(), 0, NAME_BYTES);
     } else {
