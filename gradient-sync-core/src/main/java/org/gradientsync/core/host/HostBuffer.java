@@ -170,6 +170,11 @@ public final class HostBuffer extends AbstractDeviceBuffer {
    * @param from the first element in the source
    */
   public void copyRange(long first, HostBuffer source, long from, long elements) {
+    if (segments.length == 1 && source.segments.length == 1) { // usually, and then it is faster
+      int at = (int) (source.offset + from);
+      HostBuffers.copy(source.segments[0], at, segments[0], (int) (offset + first), (int) elements);
+      return;
+    }
     for (long done = 0; done < elements; ) {
       int run = source.run(from + done, run(first + done, elements - done));
       HostBuffers.copy(
