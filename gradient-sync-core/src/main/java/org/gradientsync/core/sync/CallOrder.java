@@ -59,6 +59,10 @@ final class CallOrder {
   /** As above, also on a closed sync. */
   void awaitThread() {
     requireProgram();
+    awaitOthers();
+  }
+
+  private void awaitOthers() {
     CommunicationThread running = thread;
     if (running != null && !running.isCurrent()) {
       try {
@@ -113,14 +117,16 @@ final class CallOrder {
     }
   }
 
-  /** Waits for the turn of a call, unless it will be recorded. */
-  void begin() {
-    if (isRecording()) {
-      requireOpen();
-      observer.requireNoListener(rank);
-    } else {
-      awaitTurn();
+  /** Waits for the turn of a call, unless it is to be recorded. Returns whether it is. */
+  boolean begin() {
+    boolean records = isRecording();
+    requireOpen();
+    observer.requireNoListener(rank);
+    if (!records) {
+      requireNoHook();
+      awaitOthers();
     }
+    return records;
   }
 
   /** Whether this thread is making the calls of a group. */

@@ -77,8 +77,8 @@ final class CallRunner implements AutoCloseable {
       int root,
       long[] inCounts,
       long[] outCounts) {
-    order.begin();
-    if (interceptor == null && !order.isRecording()) {
+    boolean records = order.begin();
+    if (interceptor == null && !records) {
       synchronized (group) {
         run(call.set(kind, in, out, op, root).counts(inCounts, outCounts));
       }
@@ -89,7 +89,7 @@ final class CallRunner implements AutoCloseable {
     if (given == null) {
       return;
     }
-    if (order.isRecording()) {
+    if (records) {
       arguments.require(given);
       order.record(given);
     } else {
