@@ -162,6 +162,13 @@ public final class CallRecord {
     return memoryId(call) == INLINE ? (int) memoryOffset(call) : 0;
   }
 
+  /** Whether other ranks read the elements of a rank in a call, which is at an index. */
+  static boolean contributes(ByteBuffer call, int at, int rank) {
+    int kind = call.getInt(at + KIND) & (1 << KIND_BITS) - 1;
+    boolean ofRoot = kind == Kind.BROADCAST.ordinal() || kind == Kind.SCATTER.ordinal();
+    return !ofRoot || call.getInt(at + ROOT) == rank;
+  }
+
   public static long memoryId(ByteBuffer call) {
     return call.getLong(MEMORY_ID);
   }

@@ -17,9 +17,10 @@ import org.gradientsync.spi.Resources;
  * on what it has, so its calls double in each of floor(log2 M) {@link LeaderRounds} on M nodes.
  *
  * <p>As long as all calls that a leader has are the same, its messages have one of them. With it
- * travel the contributions of all ranks, if they are equally long, or sums over nodes ({@link
- * SumTree}). Otherwise a message has the calls of several nodes, and the contributions if they are
- * equally long; sums are dropped. All leaders find out, because in the end each has all calls.
+ * travel the contributions of all ranks, if they are equally long, or of the only rank that
+ * contributes, or sums over nodes ({@link SumTree}). Otherwise a message has the calls of several
+ * nodes, and the contributions if they are equally long; sums are dropped. All leaders find out,
+ * because in the end each has all calls.
  */
 final class LeaderExchange implements AutoCloseable {
   private static final int HEADER = LeaderRounds.bytes(0, 0);
@@ -29,7 +30,8 @@ final class LeaderExchange implements AutoCloseable {
   private static final int DIFFERENT = 0; // calls, each with its contribution
   private static final int SAME = 1; // one call for all, and the contributions
   private static final int SUMMED = 2; // one call for all, and sums
-  private static final int FORMS = 3;
+  private static final int OF_ONE = 3; // one call for all, and one or no contribution
+  private static final int FORMS = 4;
   private static final int ALL = -1; // peers
 
   private final GroupTransport group;
@@ -98,14 +100,19 @@ final class LeaderExchange implements AutoCloseable {
         send(SUMMED, size, LeaderRounds.messageBytes(1, size));
         return;
       }
+      int parts = 0;
       for (int i = 0; i < given.length && payload > 0; i++) {
-        out.put(PARTS + i * payload, calls.entry(given[i], slot), CallRecord.BYTES, payload);
+        if (CallRecord.contributes(out, HEADER, given[i])) {
+          int at = PARTS + parts++ * payload;
+          out.put(at, calls.entry(given[i], slot), CallRecord.BYTES, payload);
+        }
       }
-      send(SAME, payload, LeaderRounds.messageBytes(given.length, payload));
+      int form = parts == given.length ? SAME : OF_ONE;
+      send(form, parts == 0 ? 0 : payload, LeaderRounds.messageBytes(parts, payload));
     }
 
     private void send(int form, int size, int bytes) {
-      out.putInt(PAYLOAD, form == SUMMED ? 0 : size);
+      out.putInt(PAYLOAD, payload);
       out.putInt(FORM, form);
       int index = form * GatheredCalls.SIZES + GatheredCalls.sizeIndex(size);
       if (sends[index] == null) {
@@ -201,8 +208,12 @@ final class LeaderExchange implements AutoCloseable {
 
     /** Writes the contributions that have arrived with one call. */
     private void takeContributions(int size) {
+      int at = PARTS;
       for (int i = 0; i < taken.length && size > 0; i++) {
-        calls.entry(taken[i], slot).put(CallRecord.BYTES, in, PARTS + i * size, size);
+        if (CallRecord.contributes(in, HEADER, taken[i])) {
+          calls.entry(taken[i], slot).put(CallRecord.BYTES, in, at, size);
+          at += size;
+        }
       }
     }
 

@@ -8,6 +8,7 @@ import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.rendezvous.Rendezvous;
 import org.gradientsync.spi.CollectiveCall;
+import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
@@ -20,7 +21,7 @@ public final class CarriedTransfer implements Rendezvous.Payload, AutoCloseable 
     ByteBuffer of(int peer, int slot);
   }
 
-  private final HostBuffer in; // or null
+  private final HostBuffer in; // null if no other rank reads it
   private final int rank;
   private final int bytes;
   private final HostBuffer[][] inputs; // by slot and rank: what the calls carry
@@ -28,7 +29,8 @@ public final class CarriedTransfer implements Rendezvous.Payload, AutoCloseable 
 
   public CarriedTransfer(
       HostDevice device, Memory memory, CollectiveCall call, int rank, int size) {
-    this.in = (HostBuffer) call.in();
+    boolean sends = call.kind() != Kind.BROADCAST || rank == call.root();
+    in = sends ? (HostBuffer) call.in() : null;
     this.rank = rank;
     DataType type = call.buffer().type();
     bytes = (int) bytes(call, size);

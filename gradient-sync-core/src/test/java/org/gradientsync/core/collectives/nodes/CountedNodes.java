@@ -3,6 +3,7 @@ package org.gradientsync.core.collectives.nodes;
 import java.nio.ByteBuffer;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.function.IntUnaryOperator;
 import org.gradientsync.core.group.OtherWorld;
 import org.gradientsync.core.ranks.Channel;
 import org.gradientsync.spi.Message;
@@ -24,7 +25,21 @@ final class CountedNodes extends OtherWorld {
    */
   CountedNodes(
       int perNode, Set<Integer> channels, AtomicLongArray messages, AtomicLongArray bytes) {
-    super(rank -> rank / perNode);
+    this(rank -> rank / perNode, channels, messages, bytes);
+  }
+
+  /**
+   * @param nodes the node of each rank
+   * @param channels those that count
+   * @param messages by node
+   * @param bytes by node
+   */
+  CountedNodes(
+      IntUnaryOperator nodes,
+      Set<Integer> channels,
+      AtomicLongArray messages,
+      AtomicLongArray bytes) {
+    super(nodes);
     this.channels = channels;
     this.messages = messages;
     this.bytes = bytes;

@@ -549,6 +549,7 @@ class TwoLevelCollectivesTest {
         Arguments.of(Kind.ALL_GATHER, SIZES, SumOrder.RANKS, 3000),
         Arguments.of(Kind.ALL_TO_ALL, SIZES, SumOrder.RANKS, 3000),
         Arguments.of(Kind.BROADCAST, SIZES, SumOrder.RANKS, 3000),
+        Arguments.of(Kind.BROADCAST, usual, SumOrder.RANKS, 200), // with the calls
         Arguments.of(Kind.REDUCE_SCATTER, SIZES, SumOrder.RANKS, 3000), // by running sums
         Arguments.of(Kind.REDUCE_SCATTER, BY_EXCHANGE, SumOrder.RANKS, 3000),
         Arguments.of(Kind.REDUCE_SCATTER, BY_HALVING, SumOrder.ANY, 3000),
