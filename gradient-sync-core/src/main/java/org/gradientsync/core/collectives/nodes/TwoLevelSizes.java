@@ -40,10 +40,12 @@ record TwoLevelSizes(
   private static final int MOST_CARRIED_OF_DIRECT = 8 << 10;
   private static final long MOST_CARRIED_A_NODE = 1 << 10;
 
-  // Contributions of all ranks. Above, a separate exchange is faster.
-  private static final long MOST_CARRIED_A_ROUND = 45_000;
-  private static final long MOST_CARRIED_OF_OTHERS =
-      30_000; // whose leaders send more: no power of 2
+  // Contributions of all ranks, in rank order: so many on any nodes, or so many and more for each
+  // round. Above both, a separate exchange is faster.
+  private static final long CARRIED_ON_ANY_NODES = 80_000;
+  private static final long CARRIED_BEFORE_ROUNDS = 40_000;
+  private static final long CARRIED_A_ROUND = 30_000;
+  private static final long CARRIED_A_ROUND_OF_OTHERS = 22_000; // no power of 2; leaders send more
   private static final long MOST_BY_EXCHANGE = 2 << 20;
   private static final long EXCHANGED_A_PAIR = 2 << 10; // above, a chain is better on slow links
   private static final int MAX_EXCHANGED_COLUMN = 256 << 10; // of all contributions of a node
@@ -105,10 +107,11 @@ record TwoLevelSizes(
   }
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
-    long aRound = Integer.bitCount(nodes) == 1 ? MOST_CARRIED_A_ROUND : MOST_CARRIED_OF_OTHERS;
+    long aRound = Integer.bitCount(nodes) == 1 ? CARRIED_A_ROUND : CARRIED_A_ROUND_OF_OTHERS;
+    long carried = CARRIED_BEFORE_ROUNDS + new LeaderRounds(nodes, 0).count() * aRound;
     if (carries
         && bytes <= GatheredCalls.payloadBytes(ranks)
-        && ranks * bytes <= new LeaderRounds(nodes, 0).count() * aRound) {
+        && ranks * bytes <= Math.max(CARRIED_ON_ANY_NODES, carried)) {
       return Way.CALLS;
     }
     long exchanged = (shards + 1) * bytes * (nodes - 1) / nodes;
@@ -155,10 +158,10 @@ record TwoLevelSizes(
    * @param shards the number of ranks of each node
    */
   Way scatter(SumOrder order, int nodes, long count, int element, int sum, int shards) {
-    if (way(order, nodes, count, element, sum, nodes * shards, shards) == Way.CALLS) {
+    boolean inOrder = order == SumOrder.RANKS;
+    if (inOrder && inRankOrder(nodes, count * element, nodes * shards, shards) == Way.CALLS) {
       return Way.CALLS;
     }
-    boolean inOrder = order == SumOrder.RANKS;
     long bytes = count * element;
     double passed = passed(order, nodes, count, element, sum, shards);
     double share = (nodes - 1.) / nodes;
@@ -168,6 +171,11 @@ record TwoLevelSizes(
     boolean passes = !carries || passed < (inOrder ? busy : straight);
     double inRounds =
         inOrder ? exchanged(nodes, count, element, shards) : halved(nodes, count, sum, shards);
+    boolean fits = carries && !inOrder && count * sum <= GatheredCalls.MAX_SUM;
+    double others = Math.min(inRounds, Math.min(straight, passed));
+    if (fits && carried(nodes, count * sum, shards) < others) {
+      return Way.CALLS;
+    }
     if (inRounds < (!carries ? NEVER : passes ? passed : straight)) {
       return inOrder ? Way.EXCHANGE : Way.HALVING;
     }
@@ -204,9 +212,17 @@ record TwoLevelSizes(
     return rounds.count() * 6 + Math.max(others * columns.chunks(), moved) + added;
   }
 
+  /**
+   * The time of a reduce-scatter in any order with the calls, beside their own: a rank's input is
+   * on a link in each round, and copied and added as often as that takes the rest.
+   */
+  private static double carried(int nodes, long bytes, int shards) {
+    return (4.5 * new LeaderRounds(nodes, 0).count() + shards + 3) * bytes / LINK;
+  }
+
   /** The time of a reduce-scatter in any order by halving. */
   private double halved(int nodes, long count, int sum, int shards) {
-    if (!halves(nodes, count, sum, shards)) {
+    if (halvingBytes == 0 || shard(count, shards) * sum > MOST_BY_HALVING) {
       return NEVER;
     }
     double moved = (double) count * sum * (nodes - 1) / nodes / LINK;

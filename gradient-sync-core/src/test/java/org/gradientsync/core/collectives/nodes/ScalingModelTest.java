@@ -98,13 +98,14 @@ class ScalingModelTest {
   @CsvSource({
     "3, RANKS, 1, CALLS",
     "5, RANKS, 26001, RUNNING_SUM",
-    "7, RANKS, 301, EXCHANGE",
+    "7, RANKS, 251, EXCHANGE",
     "33, RANKS, 301, EXCHANGE",
     "16, RANKS, 2001, STRAIGHT",
     "3, ANY, 1, CALLS",
     "5, ANY, 401, STRAIGHT",
     "4, ANY, 30001, RUNNING_SUM",
-    "16, ANY, 501, HALVING",
+    "16, ANY, 501, STRAIGHT",
+    "16, ANY, 3001, HALVING",
     "33, ANY, 301, HALVING",
     "33, ANY, 2001, HALVING"
   })
