@@ -4,16 +4,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import jcuda.driver.CUcontext;
 
 /**
  * Keeps calls of the driver that wait for all kernels on a GPU, as those that free memory or load
  * kernels may do, apart from the kernels of syncs, which wait for the same call on other ranks.
- * Otherwise ranks with several syncs could wait for each other: two threads of one rank, each with
- * its own sync, wait in the driver and in a kernel; and so do those of another rank, but the other
- * way round. So where several syncs use a GPU, such calls are made while none of their kernels
- * runs, and no kernel is enqueued meanwhile.
+ * Otherwise two ranks with two syncs could wait for each other: rank 0 calls the first sync and
+ * frees memory, and rank 1 calls the second sync and frees memory. Each waits for its own kernel,
+ * and each kernel waits for a call that the other rank makes after that. So where several syncs use
+ * a GPU, such calls are made while none of their kernels runs, and no kernel is enqueued meanwhile.
  */
 public final class KernelGate {
   private static final Map<Key, KernelGate> all = new ConcurrentHashMap<>();
@@ -73,7 +74,7 @@ public final class KernelGate {
       if (tryRun(calls, HOLD_NANOS)) {
         return;
       }
-      Thread.yield();
+      LockSupport.parkNanos(HOLD_NANOS); // others go on meanwhile
     } while (System.nanoTime() - start < PATIENCE_NANOS);
     calls.run();
   }

@@ -53,6 +53,7 @@ final class NcclProgress implements AutoCloseable {
     ring[at].begin(name, type, count, op, root);
     stream.record(ring[at].started());
     end++; // only this thread writes it
+    gpu.gate().pass();
   }
 
   /** Says that the call has been enqueued. */

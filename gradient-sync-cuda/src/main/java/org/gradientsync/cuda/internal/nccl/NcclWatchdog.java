@@ -2,6 +2,7 @@ package org.gradientsync.cuda.internal.nccl;
 
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import org.gradientsync.DeviceException;
 import org.gradientsync.core.backend.Amounts;
 import org.gradientsync.cuda.internal.driver.DeviceWatch;
 import org.gradientsync.cuda.internal.driver.Gpu;
@@ -45,7 +46,7 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
     this.nccl = nccl;
     this.comm = comm;
     this.progress = progress;
-    isIdle = () -> progress.oldest() == null;
+    isIdle = this::isIdle;
     thread = new Thread(this::run, "gradient-sync-nccl");
     thread.setDaemon(true);
   }
@@ -72,6 +73,14 @@ final class NcclWatchdog implements DeviceWatch, AutoCloseable {
             ? group.timedOut(failure.text)
             : group.broken("nccl has stopped: " + failure.text, null);
       }
+    }
+  }
+
+  private boolean isIdle() {
+    try {
+      return progress.oldest() == null;
+    } catch (DeviceException e) {
+      return true; // nothing runs on a GPU that has failed
     }
   }
 

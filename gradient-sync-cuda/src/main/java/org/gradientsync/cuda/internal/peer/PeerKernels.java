@@ -111,7 +111,10 @@ public final class PeerKernels implements AutoCloseable {
   }
 
   private CUmodule module(String name) {
-    return modules.computeIfAbsent(name, n -> KernelImages.load(gpu.api(), gpu.ordinal(), n));
+    if (!modules.containsKey(name)) {
+      gpu.gate().run(() -> modules.put(name, KernelImages.load(gpu.api(), gpu.ordinal(), name)));
+    }
+    return modules.get(name);
   }
 
   /**

@@ -64,10 +64,16 @@ final class PeerOrder implements AutoCloseable {
     enqueuing = false;
   }
 
-  /** Whether none of this rank's kernels runs or is being enqueued. Any thread may call it. */
+  /**
+   * Whether none of this rank's kernels runs or is being enqueued, as far as that can be found out:
+   * not while the last stream is being captured. Any thread may call it.
+   */
   private synchronized boolean isIdle() {
     try {
-      return !enqueuing && (last == null ? !recorded || ordered.isDone() : isDone());
+      if (enqueuing || last == null) {
+        return !enqueuing && (!recorded || ordered.isDone());
+      }
+      return !last.isClosed() && gpu.api().isCapturing(last.handle()) || isDone();
     } catch (DeviceException e) {
       return true; // nothing runs on a GPU that has failed
     }

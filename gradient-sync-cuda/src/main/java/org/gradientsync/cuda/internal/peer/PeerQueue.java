@@ -59,11 +59,14 @@ final class PeerQueue {
     }
     errors.begin();
     count(call);
-    order.follow(stream);
-    fillCopy(registration, call);
-    plan.enqueue(handle);
-    copyOutput(registration, call);
-    order.enqueued();
+    try {
+      order.follow(stream);
+      fillCopy(registration, call);
+      plan.enqueue(handle);
+      copyOutput(registration, call);
+    } finally {
+      order.enqueued();
+    }
   }
 
   /** Enqueues a message, for which its two ranks have met. Allocates nothing. */
@@ -76,8 +79,9 @@ final class PeerQueue {
       messages.enqueue(message, stream.handle());
     } catch (DeviceException e) {
       throw failed(e);
+    } finally {
+      order.enqueued();
     }
-    order.enqueued();
   }
 
   /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
