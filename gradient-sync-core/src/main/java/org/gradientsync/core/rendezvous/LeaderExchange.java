@@ -129,8 +129,8 @@ final class LeaderExchange implements AutoCloseable {
     /** Whether one of the peers, or each if it is ALL, has what is sent to it. */
     boolean isSent(int peer) {
       boolean all = true;
-      for (int i = 0; i < destinations.length && all; i++) {
-        all = peer != ALL && destinations[i] != peer || started[i].test();
+      for (int i = 0; i < destinations.length; i++) {
+        all &= peer != ALL && destinations[i] != peer || started[i].test();
       }
       return all;
     }

@@ -17,6 +17,11 @@ public record LeaderRounds(int nodes, int node) {
 
   /** The number of rounds. */
   public int count() {
+    return count(nodes);
+  }
+
+  /** The same for a number of nodes. */
+  public static int count(int nodes) {
     return Integer.SIZE - 1 - Integer.numberOfLeadingZeros(nodes);
   }
 

@@ -108,7 +108,7 @@ record TwoLevelSizes(
 
   private Way inRankOrder(int nodes, long bytes, int ranks, int shards) {
     long aRound = Integer.bitCount(nodes) == 1 ? CARRIED_A_ROUND : CARRIED_A_ROUND_OF_OTHERS;
-    long carried = CARRIED_BEFORE_ROUNDS + new LeaderRounds(nodes, 0).count() * aRound;
+    long carried = CARRIED_BEFORE_ROUNDS + LeaderRounds.count(nodes) * aRound;
     if (carries
         && bytes <= GatheredCalls.payloadBytes(ranks)
         && ranks * bytes <= Math.max(CARRIED_ON_ANY_NODES, carried)) {
@@ -217,7 +217,7 @@ record TwoLevelSizes(
    * on a link in each round, and copied and added as often as that takes the rest.
    */
   private static double carried(int nodes, long bytes, int shards) {
-    return (4.5 * new LeaderRounds(nodes, 0).count() + shards + 3) * bytes / LINK;
+    return (4.5 * LeaderRounds.count(nodes) + shards + 3) * bytes / LINK;
   }
 
   /** The time of a reduce-scatter in any order by halving. */
