@@ -129,6 +129,21 @@ class CompareIT {
     assertTrue(help.out().contains("--collective"), help::toString);
   }
 
+  @Test
+  void ratiosAreDrawnForEachNumberOfRanks() throws Exception {
+    String ratios = COMPARE.resolve("ratios.py").toString();
+    String tables = SAMPLE.resolve("expected.txt").toString();
+    Run run = Script.alone(python()).run(folder, ratios, tables, "2").exits(0);
+    assertTrue(run.out().contains(">2 GPUs<"), run::toString);
+    assertTrue(run.out().contains("<polyline points=\"50.0,167.5 450.0,70.0\""), run::toString);
+    assertEquals(1, run.out().split("<polyline", -1).length - 1, run::toString);
+    Script.alone(python())
+        .run(folder, ratios, tables)
+        .exits(1)
+        .complainsInOneLine(
+            "ratios.py: the file has no ratios of these numbers of ranks: ranks=[4]");
+  }
+
   private static String table() {
     return COMPARE.resolve("table.py").toString();
   }
