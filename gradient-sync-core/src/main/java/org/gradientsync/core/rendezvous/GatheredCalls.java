@@ -20,7 +20,7 @@ public final class GatheredCalls {
   private static final int MIN_MAX_PAYLOAD = 128; // so that a rank keeps little for each other one
   private static final int MIN_PAYLOAD = 64;
 
-  /** Of what is sent. */
+  /** More than any {@link #sizeIndex}. */
   static final int SIZES = 4 * Integer.SIZE;
 
   private static final int SAME = Long.BYTES; // of each slot, beside the counter

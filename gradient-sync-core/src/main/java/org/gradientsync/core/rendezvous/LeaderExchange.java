@@ -18,7 +18,7 @@ import org.gradientsync.spi.Resources;
  *
  * <p>As long as all calls that a leader has are the same, its messages have one of them. With it
  * travel the contributions of all ranks, if they are equally long, or of the only rank that
- * contributes, or sums over nodes ({@link SumTree}). Otherwise a message has the calls of several
+ * contributes, or sums over nodes ({@link SumRounds}). Otherwise a message has the calls of several
  * nodes, and the contributions if they are equally long; sums are dropped. All leaders find out,
  * because in the end each has all calls.
  */

@@ -3,8 +3,8 @@ package org.gradientsync.core.rendezvous;
 import java.nio.ByteBuffer;
 
 /**
- * Contributions whose sums over nodes travel with the calls, from leader to leader, along a {@link
- * SumTree}. Each rank writes its own to its {@link GatheredCalls#part}.
+ * Contributions whose sums over nodes travel with the calls, from leader to leader, in {@link
+ * SumRounds}. Each rank writes its own to its {@link GatheredCalls#part}.
  */
 public interface LeaderSums extends Rendezvous.Payload {
   /** On a leader: adds the contributions of this node. All have been written. */

@@ -38,7 +38,7 @@ public final class MessageRendezvous implements Rendezvous {
   private final SharedMemoryRendezvous node; // by local ranks, as its memory
   private final NodeMemory memory;
   private final GatheredCalls calls;
-  private final SumTree tree; // null unless this rank is a leader and sums may travel
+  private final SumRounds sumRounds; // null unless this rank is a leader and sums may travel
   private final LeaderExchange exchange; // null unless this rank is a leader
   private final ArrivalNotices notices;
   private final IntPredicate near = this::isNear;
@@ -81,7 +81,7 @@ public final class MessageRendezvous implements Rendezvous {
     int bytes = GatheredCalls.bytes(group.size(), payload, adding);
     ByteBuffer table = memory.of(0).slice(SharedMemoryRendezvous.BYTES, bytes);
     calls = new GatheredCalls(table.order(ByteOrder.nativeOrder()), group.size(), payload, adding);
-    tree = sums && rank == leader ? new SumTree(layout.nodes(), layout.node()) : null;
+    sumRounds = sums && rank == leader ? new SumRounds(layout.nodes(), layout.node()) : null;
     exchange = rank == leader ? new LeaderExchange(group, layout, calls) : null;
     arrivals = new Message[group.size()];
     completions = new Message[group.size()];
@@ -123,8 +123,8 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   /** The sums of this rank, or null if it is no leader or no sums travel. */
-  public SumTree sumTree() {
-    return tree;
+  public SumRounds sumRounds() {
+    return sumRounds;
   }
 
   public int localRank() {

@@ -14,7 +14,7 @@ import org.gradientsync.core.rendezvous.GatheredCalls;
 import org.gradientsync.core.rendezvous.LeaderSums;
 import org.gradientsync.core.rendezvous.MessageRendezvous;
 import org.gradientsync.core.rendezvous.Rendezvous;
-import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.core.rendezvous.SumRounds;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
@@ -22,15 +22,15 @@ import org.gradientsync.spi.Resources;
 /**
  * All-reduces and reduce-scatters over several nodes, in any order of sums, that are so small that
  * sums of whole inputs travel with the calls of the rendezvous. The first rank of each node adds
- * the contributions of its node in rank order, and all of these ranks add along the same {@link
- * SumTree}, so all get the same bits. No message follows.
+ * the contributions of its node in rank order, and all of these ranks add in the same {@link
+ * SumRounds}, so all get the same bits. No message follows.
  */
 final class NodeSums implements LeaderSums, AutoCloseable {
   private final MessageRendezvous rendezvous;
   private final HostDevice device;
   private final int local; // this rank's number on its node
   private final int size;
-  private final SumTree tree; // null unless this rank adds
+  private final SumRounds rounds; // null unless this rank adds
   private final ByteBuffer memory; // of the sums, or null
   private final Map<DataType, Views> views = new EnumMap<>(DataType.class);
   private HostBuffer own; // the input of the current call
@@ -42,7 +42,7 @@ final class NodeSums implements LeaderSums, AutoCloseable {
   private final class Views {
     private final HostBuffer[][] parts = new HostBuffer[Rendezvous.SLOTS][];
     private final HostBuffer[] results = new HostBuffer[Rendezvous.SLOTS];
-    private final DeviceBuffer[] sums; // by slot of the tree
+    private final DeviceBuffer[] sums; // by slot
     private final DeviceBuffer[][] added; // by round, those that give the next sum
 
     Views(DataType type) {
@@ -54,15 +54,15 @@ final class NodeSums implements LeaderSums, AutoCloseable {
         ByteBuffer result = rendezvous.calls().part(parts[slot].length, slot);
         results[slot] = (HostBuffer) device.wrap(type, result);
       }
-      sums = new DeviceBuffer[tree == null ? 0 : tree.slots()];
+      sums = new DeviceBuffer[rounds == null ? 0 : rounds.slots()];
       for (int i = 0; i < sums.length; i++) {
         ByteBuffer part = memory.slice(at(i), GatheredCalls.MAX_SUM).order(memory.order());
         sums[i] = device.wrap(type.accumulator(), part);
       }
-      added = new DeviceBuffer[tree == null ? 0 : tree.rounds()][];
+      added = new DeviceBuffer[rounds == null ? 0 : rounds.count()][];
       for (int round = 0; round < added.length; round++) {
         added[round] =
-            Arrays.stream(tree.parts(round)).mapToObj(i -> sums[i]).toArray(DeviceBuffer[]::new);
+            Arrays.stream(rounds.parts(round)).mapToObj(i -> sums[i]).toArray(DeviceBuffer[]::new);
       }
     }
 
@@ -80,8 +80,8 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     this.device = device;
     local = rendezvous.localRank();
     this.size = size;
-    tree = rendezvous.sumTree();
-    memory = tree == null ? null : HostBuffers.allocate(at(tree.slots()));
+    rounds = rendezvous.sumRounds();
+    memory = rounds == null ? null : HostBuffers.allocate(at(rounds.slots()));
   }
 
   MessageRendezvous rendezvous() {
@@ -134,26 +134,26 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     if (round > 0) {
       add(round - 1);
     }
-    out.put(at, memory, at(tree.sum(round)), bytes);
+    out.put(at, memory, at(rounds.sum(round)), bytes);
   }
 
   @Override
   public void take(int round, int source, ByteBuffer in, int at, int bytes) {
-    memory.put(at(tree.taken(round)[source]), in, at, bytes);
+    memory.put(at(rounds.taken(round)[source]), in, at, bytes);
   }
 
   /** Adds what has come in a round. */
   private void add(int round) {
-    DeviceBuffer sum = current.sums[tree.sum(round + 1)];
+    DeviceBuffer sum = current.sums[rounds.sum(round + 1)];
     device.accumulate(null, current.added[round], sum, own.count(), op);
   }
 
   @Override
   public void finish(int slot) {
-    if (tree.rounds() > 0) {
-      add(tree.rounds() - 1);
+    if (rounds.count() > 0) {
+      add(rounds.count() - 1);
     }
-    DeviceBuffer total = current.sums[tree.sum(tree.rounds())];
+    DeviceBuffer total = current.sums[rounds.sum(rounds.count())];
     device.round(total, current.results[slot], own.count(), op, size);
   }
 

@@ -8,7 +8,7 @@ import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.rendezvous.LeaderRounds;
-import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.core.rendezvous.SumRounds;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.ReducerParts;
 
@@ -16,7 +16,7 @@ import org.gradientsync.spi.ReducerParts;
  * All-reduces and reduce-scatters of the reducer {@code two-level} in virtual time, of float32, on
  * nodes with equally many ranks that call at the same time. What is sent when is decided by the
  * same code as in real runs: {@link TwoLevelSizes}, {@link RunningSum}, {@link ChunkOrder}, {@link
- * ColumnSteps}, {@link Shards}, {@link LeaderRounds}, {@link SumTree}, and the sizes of chunks.
+ * ColumnSteps}, {@link Shards}, {@link LeaderRounds}, {@link SumRounds}, and the sizes of chunks.
  *
  * <p>Simplified: the carriers of a node do the same at the same time, so one of them stands for
  * all, and its messages for theirs; they share the node's link. A core finds out at once what has
@@ -161,7 +161,7 @@ final class ModelledTwoLevel {
     return model.result(last(met) + machine.addTime((long) model.ranks * bytes), 0);
   }
 
-  /** With sums over nodes that travel with the calls, along a {@link SumTree}. */
+  /** With sums over nodes that travel with the calls, in {@link SumRounds}. */
   static Modelled withSums(ModelledMachine machine, int nodes, long count) {
     ModelledTwoLevel model = new ModelledTwoLevel(machine, nodes, SumOrder.ANY);
     int bytes = (int) (count * ELEMENT);
@@ -279,7 +279,7 @@ final class ModelledTwoLevel {
   private final class Meeting {
     private final int node;
     private final int part;
-    private final SumTree tree; // or null
+    private final SumRounds sumRounds; // or null
     private final LeaderRounds rounds;
     private final int[] come; // messages, by round
     private int done; // rounds
@@ -288,7 +288,7 @@ final class ModelledTwoLevel {
     Meeting(int node, int part, boolean sums) {
       this.node = node;
       this.part = part;
-      tree = sums ? new SumTree(nodes, node) : null;
+      sumRounds = sums ? new SumRounds(nodes, node) : null;
       rounds = new LeaderRounds(nodes, node);
       come = new int[rounds.count()];
       clock = machine.copyTime(part) + machine.flag() + machine.ranksPerNode() * machine.call();
@@ -304,7 +304,7 @@ final class ModelledTwoLevel {
           long bytes = bytes(new LeaderRounds(nodes, source), done);
           clock += machine.message() + machine.call() + machine.copyTime(bytes);
         }
-        clock += tree == null ? 0 : (tree.parts(done).length - 1) * machine.addTime(part);
+        clock += sumRounds == null ? 0 : (sumRounds.parts(done).length - 1) * machine.addTime(part);
         done++;
         send();
       }
@@ -322,12 +322,12 @@ final class ModelledTwoLevel {
 
     private int bytes(LeaderRounds of, int round) {
       int contributions = of.blocks(round) * machine.ranksPerNode();
-      return LeaderRounds.messageBytes(tree == null ? contributions : 1, part);
+      return LeaderRounds.messageBytes(sumRounds == null ? contributions : 1, part);
     }
 
     /** When the ranks of the node have all calls. */
     long end() {
-      return clock + (tree == null ? 0 : machine.addTime(part)) + machine.flag();
+      return clock + (sumRounds == null ? 0 : machine.addTime(part)) + machine.flag();
     }
   }
 

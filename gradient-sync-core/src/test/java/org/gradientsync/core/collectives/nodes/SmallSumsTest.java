@@ -19,7 +19,7 @@ import org.gradientsync.MismatchedCallException;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.core.rendezvous.GatheredCalls;
 import org.gradientsync.core.rendezvous.LeaderRounds;
-import org.gradientsync.core.rendezvous.SumTree;
+import org.gradientsync.core.rendezvous.SumRounds;
 import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
@@ -196,37 +196,37 @@ class SmallSumsTest {
   @Test
   void leadersAddTheSumOfEachNodeOnceInTheSameOrder() {
     for (int nodes = 1; nodes < 70; nodes++) {
-      List<SumTree> trees = new ArrayList<>();
+      List<SumRounds> rounds = new ArrayList<>();
       List<String[]> sums = new ArrayList<>(); // by node and slot
       for (int node = 0; node < nodes; node++) {
-        trees.add(new SumTree(nodes, node));
-        sums.add(new String[trees.get(node).slots()]);
+        rounds.add(new SumRounds(nodes, node));
+        sums.add(new String[rounds.get(node).slots()]);
         sums.get(node)[0] = "" + node;
       }
-      for (int round = 0; round < trees.get(0).rounds(); round++) {
+      for (int round = 0; round < rounds.get(0).count(); round++) {
         int[] sent = new int[nodes];
         for (int node = 0; node < nodes; node++) {
           int[] sources = new LeaderRounds(nodes, node).sources(round);
           for (int i = 0; i < sources.length; i++) {
             int from = sources[i];
             sent[from]++;
-            sums.get(node)[trees.get(node).taken(round)[i]] =
-                sums.get(from)[trees.get(from).sum(round)];
+            sums.get(node)[rounds.get(node).taken(round)[i]] =
+                sums.get(from)[rounds.get(from).sum(round)];
           }
         }
         for (int node = 0; node < nodes; node++) {
           assertEquals(new LeaderRounds(nodes, node).destinations(round).length, sent[node]);
           String[] own = sums.get(node);
-          int[] parts = trees.get(node).parts(round);
+          int[] parts = rounds.get(node).parts(round);
           String sum = Arrays.stream(parts).mapToObj(i -> own[i]).collect(joining(" "));
-          own[trees.get(node).sum(round + 1)] = parts.length == 1 ? sum : "(" + sum + ")";
+          own[rounds.get(node).sum(round + 1)] = parts.length == 1 ? sum : "(" + sum + ")";
         }
       }
-      String total = sums.get(0)[trees.get(0).sum(trees.get(0).rounds())];
+      String total = sums.get(0)[rounds.get(0).sum(rounds.get(0).count())];
       String all = IntStream.range(0, nodes).mapToObj(Integer::toString).collect(joining(" "));
       assertEquals(all, total.replaceAll("[()]", ""));
       for (int node = 0; node < nodes; node++) {
-        assertEquals(total, sums.get(node)[trees.get(node).sum(trees.get(node).rounds())]);
+        assertEquals(total, sums.get(node)[rounds.get(node).sum(rounds.get(node).count())]);
       }
     }
   }

@@ -10,19 +10,19 @@ import java.util.TreeMap;
  * same calls in a round add the sums that come with them in the order of nodes, so they have the
  * same bits. Each sum has a slot.
  */
-public final class SumTree {
+public final class SumRounds {
   private final int[] sums; // what is sent in each round, and after the last one the total
   private final int[][] taken; // in each round, by source
   private final int[][] parts;
-  private int count;
+  private int slots;
 
-  public SumTree(int nodes, int node) {
+  public SumRounds(int nodes, int node) {
     LeaderRounds rounds = new LeaderRounds(nodes, node);
     int last = rounds.count();
     sums = new int[last + 1];
     taken = new int[last][];
     parts = new int[last][];
-    sums[0] = count++;
+    sums[0] = slots++;
     for (int round = 0; round < last; round++) {
       int[] sources = rounds.sources(round);
       taken[round] = new int[sources.length];
@@ -31,7 +31,7 @@ public final class SumTree {
       for (int i = 0; i < sources.length; i++) {
         LeaderRounds source = rounds.of(sources[i]);
         int first = source.first(round);
-        taken[round][i] = count++;
+        taken[round][i] = slots++;
         row.put(first, taken[round][i]);
         hasOwn |= first <= node && node < first + source.blocks(round);
       }
@@ -39,17 +39,18 @@ public final class SumTree {
         row.put(rounds.first(round), sums[round]);
       }
       parts[round] = row.values().stream().mapToInt(slot -> slot).toArray();
-      sums[round + 1] = sources.length == 0 ? sums[round] : count++;
+      sums[round + 1] = sources.length == 0 ? sums[round] : slots++;
     }
   }
 
-  public int rounds() {
+  /** The number of rounds. */
+  public int count() {
     return parts.length;
   }
 
   /** The number of slots. This node's sum is in slot 0. */
   public int slots() {
-    return count;
+    return slots;
   }
 
   /** The slot of what is sent in a round; after the last one, that of the sum over all nodes. */
