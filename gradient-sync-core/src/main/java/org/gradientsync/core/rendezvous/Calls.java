@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.stream.IntStream;
 import org.gradientsync.core.backend.Amounts;
@@ -32,7 +33,7 @@ public final class Calls implements DeviceCalls {
   // The most recent calls, each in the slot of its number.
   private final ByteBuffer[] records = new ByteBuffer[LENGTH];
   private final long[] began = new long[LENGTH];
-  private volatile long recorded;
+  private final AtomicLong recorded = new AtomicLong();
   private volatile ByteBuffer shown; // the message of several that this rank waits for, or null
 
   // The end of each call in nanoseconds; 0 while it runs. A call that was enqueued on a device has
@@ -76,7 +77,7 @@ public final class Calls implements DeviceCalls {
 
   @Override
   public void enqueuedMessage() {
-    ended.lazySet(last(0), -recorded);
+    ended.lazySet(last(0), -recorded.get());
   }
 
   /** Allocates only for a thread's first call. */
@@ -87,11 +88,11 @@ public final class Calls implements DeviceCalls {
         callerThreads.add(Thread.currentThread().getId());
       }
     }
-    int at = at(recorded + 1);
+    int at = at(recorded.get() + 1);
     ended.lazySet(at, 0);
     began[at] = System.nanoTime();
-    recorded++;
-    shown = null;
+    recorded.lazySet(recorded.get() + 1); // a full fence would cost a tenth of a small call
+    hide();
     CallRecord.write(records[at], number, enqueued, origin, call, ranks);
     return records[at];
   }
@@ -99,7 +100,7 @@ public final class Calls implements DeviceCalls {
   /** Marks the last call, and the calls that it is a part of, as finished. */
   public void finished() {
     long now = System.nanoTime();
-    shown = null;
+    hide();
     for (int back = 0; back < held() && ended.get(last(back)) == 0; back++) {
       ended.lazySet(last(back), now);
     }
@@ -123,12 +124,12 @@ public final class Calls implements DeviceCalls {
   /** Restarts the numbers in messages. Every rank calls this after the same call. */
   public void countFromHere() {
     before = met;
-    recorded = 0;
+    recorded.set(0);
   }
 
   @Override
   public long pending() {
-    long last = recorded;
+    long last = recorded.get();
     return last > 0 && ended.get(at(last)) == -last ? last : 0;
   }
 
@@ -142,12 +143,18 @@ public final class Calls implements DeviceCalls {
   }
 
   public boolean isRunning() {
-    return recorded > 0 && ended.get(last(0)) == 0;
+    return recorded.get() > 0 && ended.get(last(0)) == 0;
   }
 
   /** Shows another record as the last call, until the end of that or the next one. */
   public void show(ByteBuffer record) {
     shown = record;
+  }
+
+  private void hide() {
+    if (shown != null) { // usually it is null, and writing costs a fence
+      shown = null;
+    }
   }
 
   /** The last call. There must have been one. */
@@ -159,7 +166,7 @@ public final class Calls implements DeviceCalls {
   /** The last call as users see it, or "none". */
   @Override
   public String current() {
-    return recorded > 0 ? CallRecord.describe(currentBytes()) : "none";
+    return recorded.get() > 0 ? CallRecord.describe(currentBytes()) : "none";
   }
 
   /** The last finished call as users see it, or "none". */
@@ -173,7 +180,7 @@ public final class Calls implements DeviceCalls {
 
   /** The number of calls that are recorded. Any thread may ask. */
   public long begun() {
-    return recorded;
+    return recorded.get();
   }
 
   public Thread caller() {
@@ -208,17 +215,17 @@ public final class Calls implements DeviceCalls {
   }
 
   private boolean isOver(int back) {
-    long call = recorded - back;
+    long call = recorded.get() - back;
     long when = ended.get(at(call));
     return when != 0 && when != -call;
   }
 
   private int held() {
-    return (int) Math.min(recorded, LENGTH);
+    return (int) Math.min(recorded.get(), LENGTH);
   }
 
   private int last(int back) {
-    return at(recorded - back);
+    return at(recorded.get() - back);
   }
 
   /** The slot of a call with this number, counted from 1. */
