@@ -8,7 +8,6 @@ import org.gradientsync.NotFiniteException;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.spi.AbstractDeviceBuffer;
 import org.gradientsync.spi.CollectiveCall;
-import org.gradientsync.spi.Message;
 
 /**
  * Brings all ranks of a group together for a collective, and compares what they ask for. The caller
@@ -17,13 +16,11 @@ import org.gradientsync.spi.Message;
 public final class CallMatcher {
   private final MatchingGroup matching;
   private final GroupParts group;
-  private final Message complete; // nobody has to be waited for in a collective
   private long notFinite = -1;
 
   public CallMatcher(MatchingGroup matching) {
     this.matching = matching;
     group = matching.parts();
-    complete = () -> group.arrivals().rendezvous().isComplete();
   }
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
@@ -34,10 +31,9 @@ public final class CallMatcher {
     long found = notFinite;
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);
-    long sequence = group.calls().met();
     try {
-      rendezvous.arrive(sequence, record);
-      awaitAll(rendezvous, sequence);
+      rendezvous.arrive(group.calls().met(), record);
+      rendezvous.awaitAll(matching);
     } catch (RuntimeException | Error e) {
       throw matching.failed(e);
     }
@@ -108,21 +104,6 @@ public final class CallMatcher {
   private RuntimeException verdict(RuntimeException e) {
     matching.thrownByAll(e);
     return e;
-  }
-
-  private void awaitAll(Rendezvous rendezvous, long sequence) {
-    int size = group.size();
-    for (int peer = next(-1); peer < size && !matching.test(complete, peer); peer = next(peer)) {
-      matching.await(rendezvous.arrival(peer), peer, WaitPhase.RENDEZVOUS, sequence);
-    }
-    for (int peer = next(-1); peer < size && !matching.test(complete, peer); peer = next(peer)) {
-      matching.await(rendezvous.sent(peer), peer);
-    }
-    for (int peer = next(-1); peer < size; peer = next(peer)) {
-      if (rendezvous.gaveUp(peer)) { // before this rank came
-        throw matching.lost(peer, null);
-      }
-    }
   }
 
   private int next(int peer) {

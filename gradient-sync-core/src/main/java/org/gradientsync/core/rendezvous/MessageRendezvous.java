@@ -46,7 +46,8 @@ public final class MessageRendezvous implements Rendezvous {
   private final int leader; // of this node
   private final int nodeSize;
   private final Message[] arrivals;
-  private final Message[] completions;
+  private final Message[] completions; // this rank needs nothing more from another one
+  private final Message complete = this::isComplete;
   private Payload next; // of the next call, or null
   private HostBuffer announced; // in the next call, in the place of its input; or null
   private long current;
@@ -235,18 +236,26 @@ public final class MessageRendezvous implements Rendezvous {
   }
 
   @Override
+  public void awaitAll(MatchingGroup group) {
+    for (int peer = 0; peer < arrivals.length && !group.test(complete, peer); peer++) {
+      if (peer != rank) {
+        group.await(arrivals[peer], peer, WaitPhase.RENDEZVOUS, current);
+      }
+    }
+    for (int peer = 0; peer < completions.length && !group.test(complete, peer); peer++) {
+      if (peer != rank) {
+        group.await(completions[peer], peer);
+      }
+    }
+  }
+
+  @Override
   public Message arrival(int peer) {
     return arrivals[peer];
   }
 
-  /** Finishes when this rank needs nothing more from another one. */
-  @Override
-  public Message sent(int peer) {
-    return completions[peer];
-  }
-
-  @Override
-  public boolean isComplete() {
+  /** Whether nobody has to be waited for. */
+  private boolean isComplete() {
     return isGathered() && (exchange == null || exchange.isDone());
   }
 

@@ -22,19 +22,17 @@ public interface Rendezvous extends AutoCloseable {
   /** Signals that this rank has reached the call with this number and {@link CallRecord}. */
   void arrive(long sequence, ByteBuffer record);
 
+  /**
+   * Waits until this rank has the records of all ranks in the current call, and they have its own.
+   * Throws if a rank has given up.
+   */
+  void awaitAll(MatchingGroup group);
+
   /** Finishes when another rank is known to have reached the current call. */
   Message arrival(int peer);
 
-  /** Finishes when another rank has this rank's record. */
-  Message sent(int peer);
-
-  /** A rank's {@link CallRecord}. Valid after all arrivals and sends, until the next call. */
+  /** A rank's {@link CallRecord}. Valid after {@link #awaitAll}, until the next call. */
   ByteBuffer call(int peer);
-
-  /** Whether {@link #arrival} and {@link #sent} are known to have finished for all ranks. */
-  default boolean isComplete() {
-    return false;
-  }
 
   /** Whether all ranks' calls are known to be the same in every respect. Valid while they are. */
   default boolean areAllSame() {
@@ -46,11 +44,6 @@ public interface Rendezvous extends AutoCloseable {
 
   /** Whether another rank is known to have given up. */
   boolean abandoned(int peer);
-
-  /** Whether another rank is known to have given up in the current call or before. */
-  default boolean gaveUp(int peer) {
-    return false;
-  }
 
   @Override
   default void close() {}

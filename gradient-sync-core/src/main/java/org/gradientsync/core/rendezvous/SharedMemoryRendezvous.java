@@ -69,7 +69,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     try {
       alive.run();
     } catch (RankLostException e) {
-      return; // this rank does not take part: the wait for its own counter throws
+      return; // this rank does not take part: awaitAll throws
     }
     call(rank).put(0, record, 0, CallRecord.BYTES);
     if (next != null) {
@@ -122,13 +122,32 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   @Override
-  public Message arrival(int peer) {
-    return flag(peer, ARRIVED);
+  public void awaitAll(MatchingGroup group) {
+    for (int peer = 0; peer < counters.length; peer++) {
+      if (peer != rank) {
+        awaitArrival(peer, group, peer);
+      }
+    }
+    for (int peer = 0; peer < counters.length; peer++) {
+      if (peer != rank) {
+        awaitArrival(rank, group, peer); // throws if this rank does not take part
+        if (gaveUp(peer)) { // before this rank came
+          throw group.lost(peer, null);
+        }
+      }
+    }
+  }
+
+  /** Usually the rank has come, and nothing but a load is needed. */
+  private void awaitArrival(int of, MatchingGroup group, int peer) {
+    if (counters[of][ARRIVED].get() < current) {
+      group.await(arrival(of), peer, WaitPhase.RENDEZVOUS, current);
+    }
   }
 
   @Override
-  public Message sent(int peer) {
-    return flag(rank, ARRIVED); // done as soon as it is written
+  public Message arrival(int peer) {
+    return flag(peer, ARRIVED);
   }
 
   @Override
@@ -149,8 +168,10 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     return counters[peer][ABANDONED].get() > 0;
   }
 
-  /** Not if it gave up in a later call: it began that after this rank had done its part of this. */
-  @Override
+  /**
+   * Whether a rank has given up in the current call or before. Not if it gave up in a later one: it
+   * began that after this rank had done its part of this.
+   */
   public boolean gaveUp(int peer) {
     return abandoned(peer) && counters[peer][ABANDONED].get() <= current;
   }
