@@ -51,13 +51,13 @@ public final class CallRecord {
     }
   }
 
-  public static final int BYTES = 192; // the size of a call in a message
+  public static final int BYTES = 200; // the size of a call in a message
   private static final long NOWHERE = -1; // the memory id of a buffer that no other rank can map
   private static final long INLINE = -2; // the memory id of elements that travel with the call
   private static final long SUMMED = -3; // the memory id of elements that are summed on the way
 
-  // The size of the part that must be the same on all ranks. A rank's own fields follow: where its
-  // buffer lies, what it has enqueued on its device, and what it has found in the buffer. Then the
+  // The size of the part that must be the same on all ranks. A rank's own fields follow: what it
+  // has enqueued on its device, what it has found in the buffer, and where that lies. Then the
   // names of its input and its output, either of which may be missing. Names, and offsets in named
   // buffers, must be the same on all ranks that give them. Names are compared by a hash; their text
   // is for error messages.
@@ -68,16 +68,17 @@ public final class CallRecord {
   private static final int OP = 16; // or the tag of a message on host memory
   private static final int ROOT = 20;
   private static final int SEQUENCE = 24;
-  private static final int MEMORY_ID = 32;
-  private static final int MEMORY_OFFSET = 40;
-  private static final int ENQUEUED = 48;
-  private static final int NOT_FINITE = 56;
+  private static final int ENQUEUED = 32;
+  private static final int NOT_FINITE = 40;
+  private static final int MEMORY_ID = 48;
+  private static final int MEMORY_OFFSET = 56;
+  private static final int NAMES = 64; // a hash of all that follows but texts
   private static final int NAME_HASH = 0; // in the name of the input or the output
   private static final int NAME_OFFSET = 8;
   private static final int NAME_TEXT = 16;
   private static final int NAME_BYTES = AbstractDeviceBuffer.NAME_BYTES;
   private static final int NAME_FIELDS = NAME_TEXT + NAME_BYTES;
-  public static final int INPUT = 64; // the name of the input, or of the only buffer
+  public static final int INPUT = 72; // the name of the input, or of the only buffer
   public static final int OUTPUT = INPUT + NAME_FIELDS;
 
   private static final int NO_ELEMENT = -1;
@@ -201,6 +202,15 @@ public final class CallRecord {
             && (in == out || in.overlaps(out)); // without elements, nothing overlaps
     writeName(target, INPUT, ownIn && oneName ? null : in, !ownIn);
     writeName(target, OUTPUT, !ownIn && oneName ? null : out, !ownOut);
+    long names = mix(0, target.getLong(INPUT + NAME_HASH));
+    names = mix(names, target.getLong(INPUT + NAME_OFFSET));
+    names = mix(names, target.getLong(OUTPUT + NAME_HASH));
+    target.putLong(NAMES, mix(names, target.getLong(OUTPUT + NAME_OFFSET)));
+  }
+
+  private static long mix(long hash, long more) {
+    long mixed = (hash ^ more) * 0x9E3779B97F4A7C15L;
+    return mixed ^ mixed >>> 32;
   }
 
   private static void writeName(
@@ -248,13 +258,26 @@ public final class CallRecord {
     return equal(a, 0, b, COMPARED);
   }
 
+  /**
+   * Copies a record over that of an earlier call. Names that stay the same are not written, so that
+   * another rank that has read them need not load them again.
+   */
+  static void copy(ByteBuffer source, ByteBuffer target) {
+    if (source.getLong(NAMES) != target.getLong(NAMES)) {
+      target.put(0, source, 0, BYTES);
+      return;
+    }
+    for (int i = 0; i < NAMES; i += Long.BYTES) {
+      target.putLong(i, source.getLong(i));
+    }
+  }
+
   /** Whether two ranks have the same in all that ranks compare. */
   static boolean sameInAll(ByteBuffer a, ByteBuffer b) {
     return same(a, b)
         && a.getLong(ENQUEUED) == b.getLong(ENQUEUED)
         && a.getLong(NOT_FINITE) == b.getLong(NOT_FINITE)
-        && sameNames(a, b, INPUT)
-        && sameNames(a, b, OUTPUT);
+        && a.getLong(NAMES) == b.getLong(NAMES);
   }
 
   private static boolean sameNames(ByteBuffer a, ByteBuffer b, int at) {

@@ -71,7 +71,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
     } catch (RankLostException e) {
       return; // this rank does not take part: awaitAll throws
     }
-    call(rank).put(0, record, 0, CallRecord.BYTES);
+    CallRecord.copy(record, call(rank));
     if (next != null) {
       next.write(slot());
       next = null;
