@@ -1,28 +1,56 @@
 package org.gradientsync.core.sync;
 
 import java.nio.DoubleBuffer;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.gradientsync.Communicator;
+import org.gradientsync.DataType;
+import org.gradientsync.Device;
 import org.gradientsync.DeviceBuffer;
+import org.gradientsync.Event;
+import org.gradientsync.GradientSync;
 import org.gradientsync.PendingAverage;
 import org.gradientsync.ReduceOp;
 import org.gradientsync.SparseRows;
+import org.gradientsync.Synchronization;
+import org.gradientsync.core.buckets.BucketSync;
+import org.gradientsync.core.buckets.CommunicationThread;
+import org.gradientsync.core.collectives.messages.GroupCommunicator;
+import org.gradientsync.core.observation.Observer;
 import org.gradientsync.core.rendezvous.CallRecord.Origin;
 import org.gradientsync.core.selection.Selection;
+import org.gradientsync.spi.BackendDevice;
 import org.gradientsync.spi.CallInterceptor;
+import org.gradientsync.spi.CollectiveCall;
 import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.RankGroup;
+import org.gradientsync.spi.Reducer;
 import org.gradientsync.spi.Resources;
 
-/** The calls of a sync. Each call of the program begins here, and a {@link CallRunner} runs it. */
-abstract class SyncCalls extends ChosenSync {
+/**
+ * The calls of a sync, for the chosen group, device and reducer. Each call of the program begins
+ * here, and a {@link CallRunner} runs it.
+ */
+abstract class SyncCalls extends GradientSync implements BucketSync {
+  final Selection.Choice choice;
+  final Observer observer;
+  final CallOrder order;
+  final CallRunner runner;
+  private final AtomicInteger bucketsBuilt = new AtomicInteger();
   private final ArrayAverages arrays = new ArrayAverages(this);
   private final SparseAverages sparse;
   private Communicator communicator; // as the program sees it
 
   SyncCalls(Selection.Choice choice) {
-    super(choice);
+    this.choice = choice;
+    observer = new Observer(choice.device(), choice.reducer().name(), choice.group().worldRank());
+    order = new CallOrder(rank(), choice.communicator()::giveUp, observer);
+    runner = new CallRunner(choice, order, observer);
     communicator = choice.communicator();
     sparse = new SparseAverages(this, choice);
   }
@@ -192,6 +220,118 @@ abstract class SyncCalls extends ChosenSync {
   @Override
   public Communicator communicator() {
     return communicator;
+  }
+
+  @Override
+  public int rank() {
+    return choice.communicator().rank();
+  }
+
+  @Override
+  public int size() {
+    return choice.communicator().size();
+  }
+
+  @Override
+  public int localRank() {
+    return choice.communicator().localRank();
+  }
+
+  @Override
+  public int localSize() {
+    return choice.communicator().localSize();
+  }
+
+  @Override
+  public Device device() {
+    return choice.device();
+  }
+
+  @Override
+  public String reducer() {
+    return choice.reducer().name();
+  }
+
+  @Override
+  public Map<String, String> alternatives() {
+    return Collections.unmodifiableMap(choice.alternatives());
+  }
+
+  @Override
+  public Optional<DataType> wire() {
+    return Optional.ofNullable(choice.wire());
+  }
+
+  @Override
+  public String launcher() {
+    return choice.group().transport().name();
+  }
+
+  @Override
+  public Event observe(Consumer<Synchronization> listener) {
+    Objects.requireNonNull(listener, "listener");
+    order.requireOpen();
+    return observer.listen(listener);
+  }
+
+  @Override
+  public Observer observer() {
+    return observer;
+  }
+
+  @Override
+  public BackendDevice backend() {
+    return choice.device();
+  }
+
+  @Override
+  public GroupCommunicator ownCommunicator() {
+    return choice.communicator();
+  }
+
+  @Override
+  public Reducer ownReducer() {
+    return choice.reducer();
+  }
+
+  @Override
+  public CommunicationThread communicationThread() {
+    return order.thread();
+  }
+
+  @Override
+  public int nextBuckets() {
+    return bucketsBuilt.incrementAndGet();
+  }
+
+  @Override
+  public void awaitTurn() {
+    order.awaitTurn();
+  }
+
+  @Override
+  public void runHook(Runnable hook) {
+    order.runHook(hook);
+  }
+
+  @Override
+  public void requireNoHook() {
+    order.requireNoHook();
+  }
+
+  @Override
+  public void prepare(CollectiveCall call) {
+    runner.prepare(call);
+  }
+
+  @Override
+  public void setOrigin(Origin origin) {
+    choice.group().parts().calls().setOrigin(origin);
+  }
+
+  @Override
+  public void runInTurn(CollectiveCall call, Origin origin) {
+    runner.runInTurn(call, origin);
   }
 
   void useInterceptor(CallInterceptor interceptor) {

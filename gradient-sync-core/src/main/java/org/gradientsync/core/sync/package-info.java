@@ -3,7 +3,7 @@
  *
  * <p>{@link CoreSyncProvider} is found by the API and gives a {@link SyncBuilder}, which lets
  * {@link org.gradientsync.core.selection} choose the group, the device and the reducer, and creates
- * a {@link GradientSyncImpl}. What is made for that choice is a {@link ChosenSync}.
+ * a {@link GradientSyncImpl}, which begins, splits and ends a sync.
  *
  * <p>{@link CallOrder} lets one call of the program run after the other. {@link CallRunner} makes
  * it a {@link org.gradientsync.spi.CollectiveCall}, checks it with {@link CollectiveArguments}, and
