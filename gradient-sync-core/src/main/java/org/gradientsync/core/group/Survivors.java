@@ -39,7 +39,7 @@ import org.gradientsync.spi.Timeouts;
  * Two parts may still go on if the network is whole again before they have given up connections.
  */
 final class Survivors {
-  private static final int HEADER = 4 * Long.BYTES; // of a letter, before the ranks that are gone
+  private static final int HEADER = 4 * Long.BYTES; // of a message, before the ranks that are gone
 
   private static final int JOIN = 1;
   private static final int PROPOSE = 2;
@@ -60,7 +60,7 @@ final class Survivors {
   private final BitSet silent = new BitSet(); // of these, those waited for in vain
   private final int setBytes;
   private final Mailbox mailbox;
-  private final Map<Integer, Deque<Letter>> letters = new HashMap<>(); // by sender
+  private final Map<Integer, Deque<Received>> received = new HashMap<>(); // by sender
   private long ballot; // of this rank's last proposal
   private int reserved = NONE; // tag range
 
@@ -71,7 +71,7 @@ final class Survivors {
   private WaitClock time;
 
   /** What a rank tells another one, with the ranks that it misses. */
-  private record Letter(int type, int context, long ballot, long id, BitSet gone, BitSet silent) {}
+  private record Received(int type, int context, long ballot, long id, BitSet gone, BitSet silent) {}
 
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;
@@ -138,9 +138,9 @@ final class Survivors {
   /** Throws if ranks have agreed to go on without this one, also if they have ended since. */
   private void requireNotLeftBehind() {
     receive();
-    if (letters.values().stream()
+    if (received.values().stream()
         .flatMap(Deque::stream)
-        .anyMatch(letter -> letter.type == COMMIT && letter.gone.get(rank))) {
+        .anyMatch(message -> message.type == COMMIT && message.gone.get(rank))) {
       throw notWanted();
     }
   }
@@ -149,7 +149,7 @@ final class Survivors {
   private void requireWanted() {
     requireNotLeftBehind();
     for (int peer = 0; peer < rank; peer++) {
-      Letter next = lettersOf(peer).peek();
+      Received next = receivedFrom(peer).peek();
       if (next != null && next.gone.get(rank)) {
         throw notWanted();
       }
@@ -224,12 +224,12 @@ final class Survivors {
         if (gone.get(peer)) {
           continue; // another rank has just said so: it does not say who else is
         }
-        Letter letter = lettersOf(peer).poll();
-        if (letter != null) {
-          addGone(letter);
-          if (letter.type == type && (type == JOIN || letter.ballot == number)) {
+        Received message = receivedFrom(peer).poll();
+        if (message != null) {
+          addGone(message);
+          if (message.type == type && (type == JOIN || message.ballot == number)) {
             answered.set(peer);
-          } else if (letter.type == REFUSE && letter.ballot == number) {
+          } else if (message.type == REFUSE && message.ballot == number) {
             return false;
           }
         }
@@ -260,23 +260,23 @@ final class Survivors {
     int asked = leader; // the last rank that this one has tried to reach
     long proposed = NONE;
     while (true) {
-      look(); // before the letters: a leader may leave when it has committed
+      look(); // before what they sent: a leader may leave when it has committed
       requireWanted();
-      Letter letter = lettersOf(leader).poll();
-      if (letter != null && letter.type == PROPOSE) {
-        proposed = letter.ballot;
-        addGone(letter);
+      Received message = receivedFrom(leader).poll();
+      if (message != null && message.type == PROPOSE) {
+        proposed = message.ballot;
+        addGone(message);
         known = gone.cardinality(); // the leader knows
         release();
-        reserved = job.tryReserve(letter.context) ? letter.context : NONE;
+        reserved = job.tryReserve(message.context) ? message.context : NONE;
         send(leader, reserved == NONE ? REFUSE : AGREE, NONE, proposed, 0);
-      } else if (letter != null
-          && letter.type == COMMIT
-          && letter.ballot == proposed
-          && letter.context == reserved) {
+      } else if (message != null
+          && message.type == COMMIT
+          && message.ballot == proposed
+          && message.context == reserved) {
         gone.clear();
-        addGone(letter); // as all others that commit
-        return part(letter.context, letter.id);
+        addGone(message); // as all others that commit
+        return part(message.context, message.id);
       }
       if (time.look() - since > LEADERS_WAITS * timeouts.timeoutNanos()) {
         gone.set(leader);
@@ -313,20 +313,20 @@ final class Survivors {
     }
   }
 
-  private void addGone(Letter letter) {
-    letter.gone.stream().filter(peer -> peer != rank).forEach(gone::set);
-    silent.or(letter.silent);
+  private void addGone(Received message) {
+    message.gone.stream().filter(peer -> peer != rank).forEach(gone::set);
+    silent.or(message.silent);
   }
 
   private void receive() {
     for (ByteBuffer next = mailbox.next(); next != null; next = mailbox.next()) {
       ByteBuffer in = next.duplicate().order(next.order());
-      Deque<Letter> ofSender = lettersOf(in.getInt());
+      Deque<Received> ofSender = receivedFrom(in.getInt());
       int type = in.getInt();
       int context = (int) in.getLong();
       long number = in.getLong();
       long id = in.getLong();
-      ofSender.add(new Letter(type, context, number, id, set(in), set(in)));
+      ofSender.add(new Received(type, context, number, id, set(in), set(in)));
     }
   }
 
@@ -336,8 +336,8 @@ final class Survivors {
     return BitSet.valueOf(bytes);
   }
 
-  private Deque<Letter> lettersOf(int peer) {
-    return letters.computeIfAbsent(peer, sender -> new ArrayDeque<>());
+  private Deque<Received> receivedFrom(int peer) {
+    return received.computeIfAbsent(peer, sender -> new ArrayDeque<>());
   }
 
   /** A rank whose messages are broken is lost. */
