@@ -71,7 +71,8 @@ final class Survivors {
   private WaitClock time;
 
   /** What a rank tells another one, with the ranks that it misses. */
-  private record Received(int type, int context, long ballot, long id, BitSet gone, BitSet silent) {}
+  private record Received(
+      int type, int context, long ballot, long id, BitSet gone, BitSet silent) {}
 
   Survivors(GroupTransport messages, Job job) {
     this.messages = messages;

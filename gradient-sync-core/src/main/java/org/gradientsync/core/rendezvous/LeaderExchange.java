@@ -234,7 +234,7 @@ final class LeaderExchange implements AutoCloseable {
     this.group = group;
     this.calls = calls;
     rank = group.rank();
-    own = layout.ranksOf(layout.node()).stream().mapToInt(mate -> mate).toArray();
+    own = layout.ranksOf(layout.node()).stream().mapToInt(peer -> peer).toArray();
     LeaderRounds rounds = new LeaderRounds(layout.nodes(), layout.node());
     steps = new Step[rounds.count()];
     for (int round = 0; round < steps.length; round++) {
@@ -290,8 +290,8 @@ final class LeaderExchange implements AutoCloseable {
     ByteBuffer first = calls.entry(rank, slot);
     same = true;
     payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(first));
-    for (int mate : own) {
-      ByteBuffer call = calls.entry(mate, slot);
+    for (int peer : own) {
+      ByteBuffer call = calls.entry(peer, slot);
       same &= CallRecord.equal(call, 0, first, CallRecord.BYTES);
       payload = GatheredCalls.sentBytes(CallRecord.inlineBytes(call)) == payload ? payload : 0;
     }

@@ -48,8 +48,8 @@ final class NodeSums implements LeaderSums, AutoCloseable {
     Views(DataType type) {
       for (int slot = 0; slot < parts.length; slot++) {
         parts[slot] = new HostBuffer[rendezvous.calls().nodeSize()];
-        for (int mate = 0; mate < parts[slot].length; mate++) {
-          parts[slot][mate] = (HostBuffer) device.wrap(type, rendezvous.calls().part(mate, slot));
+        for (int local = 0; local < parts[slot].length; local++) {
+          parts[slot][local] = (HostBuffer) device.wrap(type, rendezvous.calls().part(local, slot));
         }
         ByteBuffer result = rendezvous.calls().part(parts[slot].length, slot);
         results[slot] = (HostBuffer) device.wrap(type, result);

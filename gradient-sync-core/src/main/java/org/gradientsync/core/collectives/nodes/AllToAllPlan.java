@@ -33,9 +33,10 @@ final class AllToAllPlan extends PairwisePlan {
       DeviceBuffer come = out.slice(source(turn) * row, row);
       DeviceBuffer sent = atHome ? come : scratch.slice((turn - 1) * row, row);
       collected[turn] = new Copies();
-      for (int mate = 0; mate < mateCount; mate++) {
+      for (int local = 0; local < localSize; local++) {
         long place = target(turn) * row + localRank * block;
-        collected[turn].add(buffers.of(mate).slice(place, block), sent.slice(mate * block, block));
+        collected[turn].add(
+            buffers.of(local).slice(place, block), sent.slice(local * block, block));
       }
       if (!atHome) {
         sends[turn] = message(sent, carrier(target(turn)), Channel.DATA, true);
@@ -52,7 +53,7 @@ final class AllToAllPlan extends PairwisePlan {
   @Override
   void prepare(int turn) {
     collected[turn].run();
-    mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+    nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
   }
 
   @Override

@@ -129,8 +129,8 @@ abstract class BlocksPlan extends CarrierPlan implements ColumnSteps.Steps {
   }
 
   /** This node's block of a column, in a rank's buffer of this node. */
-  final DeviceBuffer ownBlock(int column, int mate) {
-    return buffers.of(mate).slice(first(column, 0), blocks(column).length(0, 1));
+  final DeviceBuffer ownBlock(int column, int local) {
+    return buffers.of(local).slice(first(column, 0), blocks(column).length(0, 1));
   }
 
   /** Where the result of this node's block of a column goes. */

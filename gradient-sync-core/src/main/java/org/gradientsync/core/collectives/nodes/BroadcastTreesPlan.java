@@ -108,7 +108,7 @@ final class BroadcastTreesPlan extends CarrierPlan {
 
   private void take(int chunk) {
     own[chunk].run();
-    mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+    nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     for (Message message : sends[chunk]) {
       startIfAny(message);
     }

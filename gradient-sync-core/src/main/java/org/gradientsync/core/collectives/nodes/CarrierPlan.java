@@ -8,7 +8,7 @@ import org.gradientsync.ReduceOp;
 import org.gradientsync.core.collectives.messages.BufferMessages;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
+import org.gradientsync.core.collectives.shared.NodeRanks;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -30,11 +30,11 @@ abstract class CarrierPlan implements Message {
   final ProcessGroup group;
   final HostDevice device;
   final NodeLayout layout;
-  final NodeMates mates;
+  final NodeRanks nodeRanks;
   final NodeBuffers.Mapped buffers;
   final Shards shards;
   final int localRank; // this rank's number on its node, and its shard if it carries one
-  final int mateCount; // the ranks of this node
+  final int localSize; // the ranks of this node
   private final SharedMemoryRendezvous board;
   private final List<Message> messages = new ArrayList<>();
   private final long[][] firsts; // of each shard, the first element of each piece
@@ -52,12 +52,12 @@ abstract class CarrierPlan implements Message {
     group = ranks.group();
     device = ranks.device();
     layout = ranks.layout();
-    mates = ranks.mates();
+    nodeRanks = ranks.nodeRanks();
     board = ranks.board();
     this.buffers = buffers;
     this.shards = shards;
     localRank = layout.localRank();
-    mateCount = layout.ranksOf(layout.node()).size();
+    localSize = layout.ranksOf(layout.node()).size();
     firsts = new long[shards.ranks()][0];
     lengths = new long[shards.ranks()][0];
     copied = new int[shards.ranks()];
@@ -87,9 +87,9 @@ abstract class CarrierPlan implements Message {
 
   /** The same part of the buffers of all ranks of this node. */
   final DeviceBuffer[] contributions(long first, long length) {
-    DeviceBuffer[] slices = new DeviceBuffer[mateCount];
-    for (int mate = 0; mate < slices.length; mate++) {
-      slices[mate] = buffers.of(mate).slice(first, length);
+    DeviceBuffer[] slices = new DeviceBuffer[localSize];
+    for (int local = 0; local < slices.length; local++) {
+      slices[local] = buffers.of(local).slice(first, length);
     }
     return slices;
   }
@@ -172,7 +172,7 @@ abstract class CarrierPlan implements Message {
         board.waitFor(RankMap.NO_RANK);
       }
     }
-    mates.finishReading();
+    nodeRanks.finishReading();
     long most = 0;
     for (long[] ofShard : firsts) {
       most = Math.max(most, ofShard.length);
@@ -197,7 +197,7 @@ abstract class CarrierPlan implements Message {
       return sender;
     }
     int owner = lacking();
-    return owner >= 0 ? mates.toWaitFor(owner) : awaitedReceiver();
+    return owner >= 0 ? nodeRanks.toWaitFor(owner) : awaitedReceiver();
   }
 
   /** Copies one piece of each other shard that is there. Returns whether there was one. */

@@ -74,7 +74,7 @@ final class DirectSumsPlan extends PairwisePlan {
     Chunk chunk = chunks[turn / nodes];
     if (turn % nodes == 0 && chunk.total.count() > 0) {
       device.accumulate(null, chunk.contributions, chunk.sums[layout.node()], op());
-      mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+      nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     }
   }
 

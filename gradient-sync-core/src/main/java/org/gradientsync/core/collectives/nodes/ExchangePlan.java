@@ -107,10 +107,10 @@ final class ExchangePlan extends BlocksPlan {
         copies[round] = new Copies();
         for (int block = 0; block < nodes; block++) {
           DeviceBuffer place = inbox.own[round][block];
-          long length = place == null ? 0 : place.count() / mateCount;
-          for (int mate = 0; mate < mateCount && length > 0; mate++) {
-            DeviceBuffer source = buffers.of(mate).slice(first(index, block), length);
-            copies[round].add(source, place.slice(mate * length, length));
+          long length = place == null ? 0 : place.count() / localSize;
+          for (int local = 0; local < localSize && length > 0; local++) {
+            DeviceBuffer source = buffers.of(local).slice(first(index, block), length);
+            copies[round].add(source, place.slice(local * length, length));
           }
         }
       }
@@ -190,7 +190,7 @@ final class ExchangePlan extends BlocksPlan {
   private void send(Column column, int round) {
     column.inbox.passedOn[round].run();
     column.copies[round].run();
-    mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+    nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     start(column.inbox.sends[round]);
   }
 
@@ -210,7 +210,7 @@ final class ExchangePlan extends BlocksPlan {
       } else {
         column.kept.run();
       }
-      mates.requireNoneGaveUp(null);
+      nodeRanks.requireNoneGaveUp(null);
     }
   }
 

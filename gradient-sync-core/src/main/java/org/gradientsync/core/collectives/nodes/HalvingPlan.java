@@ -134,10 +134,10 @@ final class HalvingPlan extends BlocksPlan {
   @Override
   void beginColumn(int column) {
     add(columns[column].sentFirst);
-    mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+    nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     startIfAny(columns[column].inbox.sends[0]);
     add(columns[column].kept);
-    mates.requireNoneGaveUp(null);
+    nodeRanks.requireNoneGaveUp(null);
   }
 
   private void add(Part[] parts) {

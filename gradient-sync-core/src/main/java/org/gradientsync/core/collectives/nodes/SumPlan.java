@@ -159,7 +159,7 @@ abstract class SumPlan extends CarrierPlan implements RunningSum.Steps {
     } else {
       device.accumulate(running, sources, sums[chunk], op());
     }
-    mates.requireNoneGaveUp(null); // before what was read from its memory leaves the node
+    nodeRanks.requireNoneGaveUp(null); // before what was read from its memory leaves the node
     startIfAny(sumSends[chunk]);
   }
 

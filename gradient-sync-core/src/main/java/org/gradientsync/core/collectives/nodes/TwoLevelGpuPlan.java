@@ -76,8 +76,8 @@ final class TwoLevelGpuPlan implements AutoCloseable {
       long count = Math.min(chunk, length - first);
       results[i] = view(shard, first, count);
       this.sums[i] = view(sums, i % 2 * chunk, count);
-      for (int mate = 0; mate < localSize; mate++) {
-        contributions[i][mate] = view(this.gathered, mate * length + first, count);
+      for (int local = 0; local < localSize; local++) {
+        contributions[i][local] = view(this.gathered, local * length + first, count);
       }
     }
     for (int step = 0; step < steps.count(); step++) {

@@ -50,7 +50,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   private final ProcessGroup crossNodeRanks;
   private final BackendDevice device;
   private final NodeLayout layout;
-  private final int mates; // the ranks of each node
+  private final int localSize; // the ranks of each node
   private final Reducer node;
   private final Reducer crossNode;
   private final Sizes sizes;
@@ -114,7 +114,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     this.sizes = sizes;
     this.resources = resources;
     layout = new NodeLayout(group.ranks());
-    mates = layout.most();
+    localSize = layout.most();
     plans = new PlanCache<>(group);
     finished = device.createEvent(false);
   }
@@ -144,7 +144,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
 
   /** The number of elements that can be divided among a node's ranks. */
   private long whole(DeviceBuffer buffer) {
-    return buffer.count() / mates * mates;
+    return buffer.count() / localSize * localSize;
   }
 
   private void reduce(CollectiveCall call) {
@@ -199,14 +199,14 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
     DataType accumulator = type.accumulator();
     Stream stream = device.streamOf(piece);
     long room = pieceCount(type);
-    long shard = piece.count() / mates;
+    long shard = piece.count() / localSize;
     return new TwoLevelGpuPlan(
         device,
         node,
         crossNode,
         layout.nodes(),
         layout.node(),
-        mates,
+        localSize,
         layout.localRank(),
         piece,
         device.on(stream, scratch(gathered, type, room)),
@@ -225,7 +225,7 @@ public final class TwoLevelGpuReducer extends ForwardingReducer<Reducer> {
   }
 
   private long pieceCount(DataType type) {
-    return Math.max(1, sizes.piece() / type.sizeInBytes() / mates) * mates;
+    return Math.max(1, sizes.piece() / type.sizeInBytes() / localSize) * localSize;
   }
 
   private long maxChunk(DataType accumulator) {

@@ -1,6 +1,6 @@
 package org.gradientsync.core.collectives.nodes;
 
-import org.gradientsync.core.collectives.shared.NodeMates;
+import org.gradientsync.core.collectives.shared.NodeRanks;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostDevice;
 import org.gradientsync.core.ranks.NodeLayout;
@@ -11,12 +11,12 @@ import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
  *
  * @param device does the arithmetic
  * @param layout how they lie on nodes
- * @param mates those of this node
- * @param board where the mates publish what they have
+ * @param nodeRanks those of this node
+ * @param board where its ranks publish what they have
  */
 record TwoLevelRanks(
     ProcessGroup group,
     HostDevice device,
     NodeLayout layout,
-    NodeMates mates,
+    NodeRanks nodeRanks,
     SharedMemoryRendezvous board) {}

@@ -15,7 +15,7 @@ import org.gradientsync.core.collectives.messages.MessageReducer;
 import org.gradientsync.core.collectives.messages.Shards;
 import org.gradientsync.core.collectives.nodes.TwoLevelSizes.Way;
 import org.gradientsync.core.collectives.shared.NodeBuffers;
-import org.gradientsync.core.collectives.shared.NodeMates;
+import org.gradientsync.core.collectives.shared.NodeRanks;
 import org.gradientsync.core.group.ProcessGroup;
 import org.gradientsync.core.host.HostBuffer;
 import org.gradientsync.core.host.HostDevice;
@@ -79,8 +79,9 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     even = carriers == layout.most();
     this.order = order;
     this.sizes = sizes;
-    NodeMates mates = new NodeMates(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
-    ranks = new TwoLevelRanks(group, device, layout, mates, rendezvous.node());
+    NodeRanks nodeRanks =
+        new NodeRanks(group, layout.ranksOf(layout.node()), rendezvous.node(), node);
+    ranks = new TwoLevelRanks(group, device, layout, nodeRanks, rendezvous.node());
     buffers = new NodeBuffers(rendezvous.node(), device, node, layout.localRank());
     plans = new PlanCache<>(group);
     scatters = new PlanCache<>(group);
@@ -138,7 +139,7 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw ranks.mates().failed(shared(call), e);
+      throw ranks.nodeRanks().failed(shared(call), e);
     }
   }
 
@@ -187,9 +188,9 @@ public final class TwoLevelReducer extends ForwardingReducer<MessageReducer> {
   }
 
   private CarrierPlan newPlan(CollectiveCall call) {
-    int mateCount = layout.ranksOf(layout.node()).size();
+    int localSize = layout.ranksOf(layout.node()).size();
     HostBuffer own = shared(call);
-    NodeBuffers.Mapped mapped = buffers.map(own, own.type(), own.count(), mateCount);
+    NodeBuffers.Mapped mapped = buffers.map(own, own.type(), own.count(), localSize);
     long block = call.blockCount(group.size());
     int element = own.type().sizeInBytes();
     return switch (call.kind()) {

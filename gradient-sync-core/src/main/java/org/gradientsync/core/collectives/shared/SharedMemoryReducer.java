@@ -42,7 +42,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private final ProcessGroup group;
   private final SharedMemoryRendezvous rendezvous;
   private final HostDevice device;
-  private final NodeMates mates;
+  private final NodeRanks nodeRanks;
   private final PlanCache<SharedPlan> plans;
   private final PlanCache<CarriedTransfer> carried;
   private final NodeBuffers buffers;
@@ -60,7 +60,7 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     this.group = group;
     this.rendezvous = rendezvous;
     this.device = device;
-    this.mates = new NodeMates(group, group.ranks().all(), rendezvous, node);
+    this.nodeRanks = new NodeRanks(group, group.ranks().all(), rendezvous, node);
     this.plans = new PlanCache<>(group);
     this.carried = new PlanCache<>(group);
     this.buffers = new NodeBuffers(rendezvous, device, node, group.rank());
@@ -112,11 +112,11 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
     }
     try {
       plan(call).run(call.op());
-      mates.finishReading();
+      nodeRanks.finishReading();
     } catch (RankLostException e) {
       throw e;
     } catch (RuntimeException | Error e) {
-      throw mates.failed((HostBuffer) (call.in() != null ? call.in() : call.out()), e);
+      throw nodeRanks.failed((HostBuffer) (call.in() != null ? call.in() : call.out()), e);
     }
   }
 

@@ -6,7 +6,7 @@
  * {@link SharedReads} do the rest. What is small travels with the calls, in a {@link
  * org.gradientsync.core.collectives.messages.CarriedTransfer}.
  *
- * <p>{@link NodeBuffers} maps the others' buffers once, and {@link NodeMates} knows which ranks of
+ * <p>{@link NodeBuffers} maps the others' buffers once, and {@link NodeRanks} knows which ranks of
  * a group share the node. A larger buffer that is not in a shared file, because the program
  * allocated it, goes by messages.
  *

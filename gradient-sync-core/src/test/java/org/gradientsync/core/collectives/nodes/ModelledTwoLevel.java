@@ -131,7 +131,7 @@ final class ModelledTwoLevel {
     for (int piece = 0; piece < pieces.chunks(); piece++) {
       long size = pieces.length(0, piece) * ELEMENT;
       for (int turn = 1; turn < nodes; turn++) {
-        for (int mate = 0; mate < perNode; mate++) {
+        for (int local = 0; local < perNode; local++) {
           for (int node = 0; node < nodes; node++) {
             clocks[node] += machine.message();
             int to = (node + turn) % nodes;

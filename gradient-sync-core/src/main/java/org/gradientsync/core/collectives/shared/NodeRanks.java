@@ -12,7 +12,7 @@ import org.gradientsync.core.rendezvous.SharedMemoryRendezvous;
 import org.gradientsync.spi.Message;
 
 /** The ranks of this node, which read each other's buffers during a call. */
-public final class NodeMates {
+public final class NodeRanks {
   private final ProcessGroup group;
   private final int[] ranks;
   private final int own;
@@ -24,7 +24,7 @@ public final class NodeMates {
    * @param ranks the ranks of the node in ascending order
    * @param rendezvous numbers them from 0 on
    */
-  public NodeMates(
+  public NodeRanks(
       ProcessGroup group, List<Integer> ranks, SharedMemoryRendezvous rendezvous, NodeMemory node) {
     this.group = group;
     this.ranks = ranks.stream().mapToInt(Integer::intValue).toArray();
@@ -36,30 +36,30 @@ public final class NodeMates {
   /** Waits until no rank reads another one's memory any more. */
   public void finishReading() {
     rendezvous.set(SharedMemoryRendezvous.DONE);
-    for (int mate = 0; mate < ranks.length; mate++) {
-      while (mate != own && isReading(mate)) {
-        awaited.reader = mate;
-        awaited.rank = toWaitFor(mate);
+    for (int local = 0; local < ranks.length; local++) {
+      while (local != own && isReading(local)) {
+        awaited.reader = local;
+        awaited.rank = toWaitFor(local);
         group.await(awaited, awaited.rank);
       }
     }
     requireNoneGaveUp(null); // such a rank may have changed its buffer while this one read it
   }
 
-  private boolean isReading(int mate) {
-    return !rendezvous.flag(mate, SharedMemoryRendezvous.DONE).test();
+  private boolean isReading(int local) {
+    return !rendezvous.flag(local, SharedMemoryRendezvous.DONE).test();
   }
 
   /**
-   * The rank to wait for if this one waits for a mate: the rank of another node that the mate waits
-   * for itself, or the mate.
+   * The rank to wait for if this one waits for a local rank: that one, or the rank of another node
+   * for which it waits itself.
    */
-  public int toWaitFor(int mate) {
-    int further = rendezvous.waitsFor(mate);
-    return further == RankMap.NO_RANK || further == group.rank() ? ranks[mate] : further;
+  public int toWaitFor(int local) {
+    int further = rendezvous.waitsFor(local);
+    return further == RankMap.NO_RANK || further == group.rank() ? ranks[local] : further;
   }
 
-  /** Finishes when a mate has read, or waits for another rank. */
+  /** Finishes when a rank has read, or waits for another rank. */
   private final class Awaited implements Message {
     private int reader;
     private int rank;
@@ -72,9 +72,9 @@ public final class NodeMates {
 
   /** Throws if a rank gave up in this call, so that what was read from its memory is void. */
   public void requireNoneGaveUp(Throwable cause) {
-    for (int mate = 0; mate < ranks.length; mate++) {
-      if (mate != own && rendezvous.gaveUp(mate)) {
-        throw group.lost(ranks[mate], cause);
+    for (int local = 0; local < ranks.length; local++) {
+      if (local != own && rendezvous.gaveUp(local)) {
+        throw group.lost(ranks[local], cause);
       }
     }
   }
@@ -111,10 +111,10 @@ public final class NodeMates {
     if (buffer.isClosed()) {
       throw group.broken("this rank closed its buffer during the call: buffer=" + name, cause);
     }
-    for (int mate = 0; mate < ranks.length; mate++) {
-      long id = CallRecord.memoryId(rendezvous.call(mate));
-      if (mate != own && id >= 0 && !SharedFiles.isThere(node.owner(mate), id)) {
-        throw gone(ranks[mate], name, cause);
+    for (int local = 0; local < ranks.length; local++) {
+      long id = CallRecord.memoryId(rendezvous.call(local));
+      if (local != own && id >= 0 && !SharedFiles.isThere(node.owner(local), id)) {
+        throw gone(ranks[local], name, cause);
       }
     }
   }
