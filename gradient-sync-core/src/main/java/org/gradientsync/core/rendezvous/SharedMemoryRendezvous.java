@@ -117,7 +117,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
   }
 
   /** Finishes when a rank's counter has reached the current call. */
-  public Message flag(int peer, int counter) {
+  public Message expect(int peer, int counter) {
     return counters[peer][counter].expect(current);
   }
 
@@ -147,7 +147,7 @@ public final class SharedMemoryRendezvous implements Rendezvous {
 
   @Override
   public Message arrival(int peer) {
-    return flag(peer, ARRIVED);
+    return expect(peer, ARRIVED);
   }
 
   @Override

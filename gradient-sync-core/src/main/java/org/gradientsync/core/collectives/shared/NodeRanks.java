@@ -47,7 +47,7 @@ public final class NodeRanks {
   }
 
   private boolean isReading(int local) {
-    return !rendezvous.flag(local, SharedMemoryRendezvous.DONE).test();
+    return !rendezvous.expect(local, SharedMemoryRendezvous.DONE).test();
   }
 
   /**

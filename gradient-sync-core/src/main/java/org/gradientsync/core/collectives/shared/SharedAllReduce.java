@@ -55,7 +55,7 @@ final class SharedAllReduce implements SharedPlan {
     rendezvous.set(SharedMemoryRendezvous.REDUCED);
     for (int step = 1; step < size; step++) {
       int owner = (rank + step) % size; // each starts with a different owner, to spread the load
-      group.await(rendezvous.flag(owner, SharedMemoryRendezvous.REDUCED), owner);
+      group.await(rendezvous.expect(owner, SharedMemoryRendezvous.REDUCED), owner);
       long first = shards.first(owner, 0);
       inputs.of(rank).copyRange(first, inputs.of(owner), shards.length(owner, 0));
     }
