@@ -2,6 +2,7 @@ package org.gradientsync.core.collectives.shared;
 
 import java.util.function.Consumer;
 import org.gradientsync.RankLostException;
+import org.gradientsync.ReduceOp;
 import org.gradientsync.core.backend.PlanCache;
 import org.gradientsync.core.collectives.messages.BlockReads;
 import org.gradientsync.core.collectives.messages.CarriedTransfer;
@@ -20,9 +21,9 @@ import org.gradientsync.spi.Resources;
 /**
  * The reducer for processes of one node, which read each other's buffers in place.
  *
- * <p>After the rendezvous it runs a {@link SharedPlan}: a {@link SharedAllReduce}, or {@link
- * SharedReads} for a collective with an input and an output. It returns when no rank reads its
- * memory any more.
+ * <p>After the rendezvous it runs a {@link SharedPlan}: a {@link SharedAllReduce}, or reads of
+ * blocks for a collective with an input and an output. It returns when no rank reads its memory any
+ * more.
  *
  * <p>With each call, ranks announce where their buffers lie: the id of the memory and the offset in
  * it. If any rank's buffer lies in private memory (wrapped, or allocated when the memory file
@@ -49,6 +50,14 @@ public final class SharedMemoryReducer extends ForwardingReducer<MessageReducer>
   private final Consumer<CollectiveCall> read = this::read;
   private final Consumer<CollectiveCall> runCarried = this::runCarried;
   private CarriedTransfer current; // of the call that is made, or null
+
+  /** Each rank reads what it needs from all inputs. */
+  private record SharedReads(NodeBuffers.Mapped inputs, BlockReads reads) implements SharedPlan {
+    @Override
+    public void run(ReduceOp op) {
+      reads.run(op);
+    }
+  }
 
   public SharedMemoryReducer(
       String name,

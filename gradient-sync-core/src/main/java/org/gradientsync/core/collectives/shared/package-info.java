@@ -3,8 +3,13 @@
  *
  * <p>{@link SharedMemoryReducer} has a {@link SharedPlan} for each call. {@link SharedAllReduce}
  * reduces a shard straight from all ranks' buffers, and copies the other shards from their owners;
- * {@link SharedReads} do the rest. What is small travels with the calls, in a {@link
- * org.gradientsync.core.collectives.messages.CarriedTransfer}.
+ * a {@link org.gradientsync.core.collectives.messages.BlockReads} does the rest. What is small
+ * travels with the calls, in a {@link org.gradientsync.core.collectives.messages.CarriedTransfer}.
+ *
+ * <p>A call takes three counters of the {@link
+ * org.gradientsync.core.rendezvous.SharedMemoryRendezvous}. Each rank announces where its buffer
+ * lies and sets ARRIVED. In an all-reduce, the owner of a shard sets REDUCED when the others may
+ * copy it. A rank that reads no more sets DONE, and returns when all others have.
  *
  * <p>{@link NodeBuffers} maps the others' buffers once, and {@link NodeRanks} knows which ranks of
  * a group share the node. A larger buffer that is not in a shared file, because the program
