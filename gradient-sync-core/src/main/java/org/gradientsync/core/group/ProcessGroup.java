@@ -207,7 +207,7 @@ public final class ProcessGroup implements MatchingGroup {
   }
 
   @Override
-  public synchronized void run(CollectiveCall call, Consumer<CollectiveCall> body) {
+  public void run(CollectiveCall call, Consumer<CollectiveCall> body) {
     run(parts.calls().origin(), call, body);
   }
 
