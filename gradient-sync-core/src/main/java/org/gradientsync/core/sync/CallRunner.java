@@ -198,23 +198,19 @@ final class CallRunner implements AutoCloseable {
     synchronized (group) {
       check(given);
       try {
-        runInOrder(given);
+        if (given.kind() == Kind.ALL_REDUCE) {
+          runObserved(given);
+        } else if (given.in() == null
+            || given.out() == null
+            || device.streamOf(given.in()) == device.streamOf(given.out())) {
+          runChecked(given);
+        } else {
+          runOnTwoStreams(given);
+        }
       } catch (RuntimeException | Error e) {
         group.matcher().found(-1); // the call may have failed before it told the others
         throw e;
       }
-    }
-  }
-
-  private void runInOrder(CollectiveCall given) {
-    if (given.kind() == Kind.ALL_REDUCE) {
-      runObserved(given);
-    } else if (given.in() == null
-        || given.out() == null
-        || device.streamOf(given.in()) == device.streamOf(given.out())) {
-      runChecked(given);
-    } else {
-      runOnTwoStreams(given);
     }
   }
 
