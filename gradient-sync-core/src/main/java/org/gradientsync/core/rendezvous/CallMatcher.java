@@ -14,28 +14,30 @@ import org.gradientsync.spi.CollectiveCall;
  * holds the group's lock.
  */
 public final class CallMatcher {
-  private final MatchingGroup matching;
-  private final GroupParts group;
+  private final MatchingGroup group;
+  private final Calls calls;
+  private final Arrivals arrivals;
   private long notFinite = -1;
 
-  public CallMatcher(MatchingGroup matching) {
-    this.matching = matching;
-    group = matching.parts();
+  public CallMatcher(MatchingGroup group) {
+    this.group = group;
+    calls = group.parts().calls();
+    arrivals = group.parts().arrivals();
   }
 
   /** Meets all other ranks. Returns when all have arrived with the same call, otherwise throws. */
   public void meet(Origin origin, CollectiveCall call) {
-    matching.requireUsable();
-    ByteBuffer record = group.calls().record(origin, call);
-    Rendezvous rendezvous = group.arrivals().beginRendezvous();
+    group.requireUsable();
+    ByteBuffer record = calls.record(origin, call);
+    Rendezvous rendezvous = arrivals.beginRendezvous();
     long found = notFinite;
     notFinite = -1;
     CallRecord.writeNotFinite(record, found);
     try {
-      rendezvous.arrive(group.calls().met(), record);
-      rendezvous.awaitAll(matching);
+      rendezvous.arrive(calls.met(), record);
+      rendezvous.awaitAll(group);
     } catch (RuntimeException | Error e) {
-      throw matching.failed(e);
+      throw group.failed(e);
     }
     if (found < 0 && areAllSame(rendezvous)) {
       return;
@@ -44,8 +46,9 @@ public final class CallMatcher {
     boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
-    // All ranks must reach the same verdict. So ranks that know a name or a count are compared with
-    // each other, whether or not this rank knows its own.
+    // All ranks must reach the same verdict, even one that gives no name. So a rank's name is
+    // compared
+    // with the first that any rank gives, and not with this rank's; likewise counts.
     ByteBuffer in = own;
     ByteBuffer out = own;
     ByteBuffer counted = own;
@@ -63,7 +66,7 @@ public final class CallMatcher {
     if (same && sameEnqueued && finite) {
       return;
     }
-    group.calls().finished();
+    calls.finished();
     if (same && sameEnqueued) {
       throw verdict(
           new NotFiniteException(
@@ -77,14 +80,14 @@ public final class CallMatcher {
             .boxed()
             .toList();
     if (!thrown.isEmpty()) { // these ranks have not updated their shards, and the others have
-      throw matching.broken(
-          "an update of sharded buckets has thrown on " + matching.names(thrown),
+      throw group.broken(
+          "an update of sharded buckets has thrown on " + group.names(thrown),
           new MismatchedCallException(table));
     }
     throw verdict(
         sameEnqueued
             ? new MismatchedCallException(table)
-            : matching.mismatched(table)); // a device waits for a call that a rank has not made
+            : group.mismatched(table)); // a device waits for a call that a rank has not made
   }
 
   /** The usual case, in which nobody has to find out what differs. */
@@ -102,7 +105,7 @@ public final class CallMatcher {
   }
 
   private RuntimeException verdict(RuntimeException e) {
-    matching.thrownByAll(e);
+    group.thrownByAll(e);
     return e;
   }
 
