@@ -142,8 +142,8 @@ public abstract class AbstractDeviceBuffer implements DeviceBuffer {
   }
 
   /**
-   * {@return whether the ranks may use different numbers of elements, which they compare in each
-   * call, as they may once {@link #use} was called}
+   * {@return whether {@link #use} was called} From then on the ranks may use different numbers of
+   * elements, so they compare these in each call.
    */
   public final boolean isPadded() {
     return used >= 0;

@@ -7,16 +7,17 @@ import java.util.List;
  * that it makes itself. This class does not forward {@link #fuse}, nor the methods that describe a
  * reducer, such as {@link #blocksHost}.
  *
- * @param <R> the type of the other one
+ * @param <R> the type of the reducer that gets the calls
  */
 public abstract class ForwardingReducer<R extends Reducer> implements Reducer {
-  /** The other one. */
+  /** The reducer that gets the calls. */
   public final R other;
 
   /**
    * Creates a reducer.
    *
-   * @param other is closed with this one, unless the subclass overrides {@link #close}
+   * @param other the reducer that gets the calls; it is closed with this one, unless the subclass
+   *     overrides {@link #close}
    */
   protected ForwardingReducer(R other) {
     this.other = other;

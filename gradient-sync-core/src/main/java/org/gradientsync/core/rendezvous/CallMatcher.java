@@ -46,9 +46,9 @@ public final class CallMatcher {
     boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
-    // All ranks must reach the same verdict, even one that gives no name. So a rank's name is
+    // All ranks must reach the same verdict, those that give no name included. So names are
     // compared
-    // with the first that any rank gives, and not with this rank's; likewise counts.
+    // with the first that any rank gives, not with this rank's. The same holds for counts.
     ByteBuffer in = own;
     ByteBuffer out = own;
     ByteBuffer counted = own;

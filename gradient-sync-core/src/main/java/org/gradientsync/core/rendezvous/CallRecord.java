@@ -184,9 +184,9 @@ public final class CallRecord {
   }
 
   /**
-   * Adds the names of a call's buffers. A rank's own block has no offset, because it may be a part
-   * of a buffer that all ranks have; and no name if that buffer is the other one. A message has one
-   * buffer, whose name both ranks give as that of the input.
+   * Adds the names of a call's buffers. A rank's own block has no offset: it may be a part of a
+   * buffer that all ranks have, at another place on each. It has no name if it is a part of the
+   * call's other buffer. A message has one buffer, whose name both ranks give as that of the input.
    */
   private static void writeNames(ByteBuffer target, CollectiveCall call) {
     Kind kind = call.kind();

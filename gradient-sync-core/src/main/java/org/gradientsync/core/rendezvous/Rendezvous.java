@@ -34,7 +34,10 @@ public interface Rendezvous extends AutoCloseable {
   /** A rank's {@link CallRecord}. Valid after {@link #awaitAll}, until the next call. */
   ByteBuffer call(int peer);
 
-  /** Whether all ranks' calls are known to be the same in every respect. Valid while they are. */
+  /**
+   * Whether all ranks' records are known to be equal, so that they need not be compared. Valid as
+   * {@link #call}.
+   */
   default boolean areAllSame() {
     return false;
   }
