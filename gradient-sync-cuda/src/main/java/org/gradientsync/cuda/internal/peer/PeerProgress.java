@@ -63,7 +63,7 @@ final class PeerProgress {
    * @param number the number of calls, including this one; negative if they are no longer counted
    * @param met the number of calls that have met on the host before
    */
-  void enqueued(long number, long met) {
+  void publishEnqueued(long number, long met) {
     ByteBuffer own = memory[rank];
     WORD.setOpaque(own, MET_WHEN_ENQUEUED, met);
     WORD.setRelease(own, ENQUEUED, number);

@@ -112,13 +112,13 @@ final class PeerQueue {
   private void addReplay(GpuStream stream, Captured replay) {
     if (!stream.atReplay(replay)) {
       group.deviceCalls().stopCounting();
-      progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+      progress.publishEnqueued(group.deviceCalls().count(), group.deviceCalls().met());
     }
   }
 
   private void count(CollectiveCall call) {
     group.deviceCalls().enqueued(call);
-    progress.enqueued(group.deviceCalls().count(), group.deviceCalls().met());
+    progress.publishEnqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 
   /** A call in a graph that the caller has captured. */

@@ -13,7 +13,7 @@ class PeerProgressTest {
   void whatARankSaysIsToldInOneLine() {
     ByteBuffer[] memory = {HostBuffers.allocate(PeerProgress.BYTES)};
     PeerProgress progress = new PeerProgress(memory, 0, 1);
-    progress.enqueued(3, 2);
+    progress.publishEnqueued(3, 2);
     assertEquals("enqueued=3", progress.textOf(0));
     progress.say("waits\u2028for\nyou");
     assertEquals("waits for you, enqueued=3", progress.textOf(0));
