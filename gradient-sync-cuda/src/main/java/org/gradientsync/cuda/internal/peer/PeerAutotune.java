@@ -78,7 +78,7 @@ final class PeerAutotune {
         GpuEvent start = GpuEvent.create(gpu, true);
         GpuEvent end = GpuEvent.create(gpu, true)) {
       communicator.barrier(); // creating these may block on kernels of another rank on this GPU
-      order.begin();
+      order.beginEnqueuing();
       plan.enqueue(stream.handle());
       stream.await();
       for (int round = 0; round < ROUNDS; round++) {
@@ -92,7 +92,7 @@ final class PeerAutotune {
         rounds[round] = start.millisecondsTo(end);
       }
     } finally {
-      order.enqueued();
+      order.endEnqueuing();
     }
     Arrays.sort(rounds);
     double[] slowest = {rounds[ROUNDS / 2]};

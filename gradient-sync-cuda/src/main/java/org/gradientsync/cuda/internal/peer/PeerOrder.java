@@ -38,7 +38,7 @@ final class PeerOrder implements AutoCloseable {
 
   /** Makes a stream wait for the call before, which is enqueued next. Allocates nothing. */
   void follow(GpuStream stream) {
-    begin();
+    beginEnqueuing();
     if (stream == last) {
       return;
     }
@@ -52,14 +52,14 @@ final class PeerOrder implements AutoCloseable {
     last = stream;
   }
 
-  /** Notes that kernels are about to be enqueued, until {@link #enqueued} is called. */
-  void begin() {
+  /** Notes that kernels are about to be enqueued, until {@link #endEnqueuing}. */
+  void beginEnqueuing() {
     enqueuing = true;
     gpu.gate().pass();
   }
 
   /** Notes that the last call that was counted has been enqueued, or has failed. */
-  void enqueued() {
+  void endEnqueuing() {
     lastCall = calls.pending();
     enqueuing = false;
   }

@@ -65,7 +65,7 @@ final class PeerQueue {
       plan.enqueue(handle);
       copyOutput(registration, call);
     } finally {
-      order.enqueued();
+      order.endEnqueuing();
     }
   }
 
@@ -80,14 +80,14 @@ final class PeerQueue {
     } catch (DeviceException e) {
       throw failed(e);
     } finally {
-      order.enqueued();
+      order.endEnqueuing();
     }
   }
 
   /** Breaks the group, because a call that fails here leaves the other ranks' kernels waiting. */
   RuntimeException failed(DeviceException e) {
     synchronized (group) {
-      order.enqueued(); // it has failed
+      order.endEnqueuing(); // it has failed
       return group.failed(e);
     }
   }
@@ -162,13 +162,13 @@ final class PeerQueue {
 
     @Override
     public void launched() {
-      order.enqueued();
+      order.endEnqueuing();
     }
 
     @Override
     public RuntimeException failed(DeviceException e) {
       if (group.isBroken()) {
-        order.enqueued();
+        order.endEnqueuing();
         return e;
       }
       return PeerQueue.this.failed(e);
