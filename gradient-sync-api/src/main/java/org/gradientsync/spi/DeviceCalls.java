@@ -10,7 +10,7 @@ public interface DeviceCalls {
    *
    * @param call a collective; the caller may change it after this method returns
    */
-  void enqueued(CollectiveCall call);
+  void enqueues(CollectiveCall call);
 
   /**
    * {@return how errors and reports show a call, for example {@code allReduce(FLOAT32[1000] "w1",

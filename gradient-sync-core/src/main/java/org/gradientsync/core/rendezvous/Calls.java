@@ -69,7 +69,7 @@ public final class Calls implements DeviceCalls {
   }
 
   @Override
-  public void enqueued(CollectiveCall call) {
+  public void enqueues(CollectiveCall call) {
     enqueued += enqueued < 0 ? 0 : 1;
     begin(enqueued, origin, call);
     enqueuedMessage();

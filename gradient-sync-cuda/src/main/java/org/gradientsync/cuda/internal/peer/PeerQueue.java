@@ -117,7 +117,7 @@ final class PeerQueue {
   }
 
   private void count(CollectiveCall call) {
-    group.deviceCalls().enqueued(call);
+    group.deviceCalls().enqueues(call);
     progress.publishEnqueued(group.deviceCalls().count(), group.deviceCalls().met());
   }
 
