@@ -6,7 +6,8 @@ package org.gradientsync.spi;
  */
 public interface DeviceCalls {
   /**
-   * Records a call that has been enqueued.
+   * Records and counts a call, just before the caller enqueues it. If that fails, the caller breaks
+   * the group: see {@link RankGroup#failed}.
    *
    * @param call a collective; the caller may change it after this method returns
    */
@@ -21,14 +22,14 @@ public interface DeviceCalls {
   String describe(CollectiveCall call);
 
   /**
-   * Records that the message for which this rank has met another one has been enqueued. Does not
-   * count, because other ranks take no part.
+   * Records that the device runs the call for which this rank has met others, for example a
+   * message; just before or after the caller enqueues it. {@link #count} leaves it out.
    */
   void enqueuedMessage();
 
   /**
-   * {@return the number of the last call, for {@link #done}, if it was enqueued and may not be done
-   * yet; otherwise 0}
+   * {@return the number of the last call, for {@link #done}, if it was recorded here and is not
+   * known to be done; otherwise 0}
    */
   long pending();
 
@@ -45,8 +46,8 @@ public interface DeviceCalls {
   void stopCounting();
 
   /**
-   * {@return the number of calls that were enqueued, 0 or more, or a negative number after {@link
-   * #stopCounting}}
+   * {@return the number of calls from {@link #enqueues}, 0 or more, or a negative number after
+   * {@link #stopCounting}}
    */
   long count();
 
