@@ -6,9 +6,10 @@
  * ranks once: {@link PeerMemory} maps the others', a {@link PeerRegistration} keeps them (of a
  * group of large buffers its {@link PeerParts}), and a {@link PeerTag} names them in the kernels'
  * flags. {@link PeerPlanner} then chooses a {@link PeerAlgorithm} by size and prepares a {@link
- * PeerPlan}, whose {@link PeerLaunch}es a {@link PeerQueue} enqueues at each call. {@link
- * PeerOrder} keeps the kernels of one rank in the order of its calls, and {@link PeerMessages}
- * moves messages of two ranks.
+ * PeerPlan}: a CUDA graph of one {@link PeerLaunch} or several, which a {@link PeerQueue} launches
+ * at each call. In a graph that the caller captures, the queue enqueues the plan's kernels one by
+ * one instead. {@link PeerOrder} keeps the kernels of one rank in the order of its calls, and
+ * {@link PeerMessages} moves messages of two ranks.
  *
  * <p>A {@link PeerMailbox} is where other ranks write: flags, and small buffers; {@link PeerLayout}
  * is its layout, as in {@code protocol.cuh}. {@link PeerKernels} loads the kernels. {@link
