@@ -125,8 +125,7 @@ final class PeerReducer implements Reducer, DeviceWatch {
       return; // and the hosts need not meet
     }
     PeerRegistration registration = registrar.get(call);
-    boolean known = registration != null && isKnown(registration, call);
-    if (!known || meetsEachTime(call) && !capturing) {
+    if (!isKnown(registration, call) || meetsEachTime(call) && !capturing) {
       requireNoCapture(call, call.kind() == Kind.ALL_REDUCE ? REGISTER : RUN_BEFORE);
       registrar.willMeet(call);
       group.run(call, NOTHING);
@@ -138,9 +137,13 @@ final class PeerReducer implements Reducer, DeviceWatch {
     queue.enqueue(registration, registrar.plan(registration, call), call, capturing);
   }
 
-  /** Whether a call needs no rendezvous, as its buffers are registered. */
+  /**
+   * Whether a call can do without a rendezvous: its buffers are registered. For a broadcast the
+   * hosts must have compared the root, too, because kernels do not; then it has a plan.
+   */
   private static boolean isKnown(PeerRegistration registration, CollectiveCall call) {
-    return call.kind() == Kind.ALL_REDUCE || registration.plan(call) != null;
+    return registration != null
+        && (call.kind() != Kind.BROADCAST || registration.plan(call) != null);
   }
 
   /**
