@@ -41,13 +41,13 @@ final class PeerRegistrar implements AutoCloseable {
   private final PeerNames names;
   private final PeerOrder order;
   private final PeerProgress progress;
-  private final PlanCache<Kept> collectives;
+  private final PlanCache<PeerRegistration> collectives;
 
   /**
    * A cache of its own: gathers and scatters differ between ranks, and would evict {@link
    * #collectives} in different orders.
    */
-  private final PlanCache<Kept> oneSided;
+  private final PlanCache<PeerRegistration> oneSided;
 
   private final CollectiveCall lookup = new CollectiveCall();
 
@@ -60,14 +60,6 @@ final class PeerRegistrar implements AutoCloseable {
   private int lastNumber;
   private long met; // calls before the one for which the ranks met last
   private boolean closing;
-
-  /** A registration, and how it ends when one of its buffers is closed. */
-  private record Kept(PeerRegistration registration, Runnable end) implements AutoCloseable {
-    @Override
-    public void close() {
-      end.run();
-    }
-  }
 
   PeerRegistrar(
       RankGroup group,
@@ -106,7 +98,7 @@ final class PeerRegistrar implements AutoCloseable {
     return kind == Kind.ALL_REDUCE || kind == Kind.BROADCAST;
   }
 
-  private PlanCache<Kept> cache(Kind kind) {
+  private PlanCache<PeerRegistration> cache(Kind kind) {
     return isOneSided(kind) ? oneSided : collectives;
   }
 
@@ -122,8 +114,7 @@ final class PeerRegistrar implements AutoCloseable {
 
   /** The registration of a call's buffers on this rank, or null. Allocates nothing. */
   PeerRegistration get(CollectiveCall call) {
-    Kept kept = cache(call.kind()).get(key(call));
-    return kept == null ? null : kept.registration();
+    return cache(call.kind()).get(key(call));
   }
 
   /** Lets the ranks know, when they meet for a call, whether its buffers are registered. */
@@ -341,7 +332,8 @@ final class PeerRegistrar implements AutoCloseable {
   }
 
   private void keep(CollectiveCall key, PeerRegistration registration) {
-    cache(key.kind()).put(key, new Kept(registration, () -> end(registration)));
+    registration.onClose(() -> end(registration));
+    cache(key.kind()).put(key, registration);
   }
 
   /**

@@ -13,7 +13,7 @@ import org.gradientsync.spi.Resources;
  * that are reduced as one it has the parts. Has the number on which the ranks agreed, what is
  * mapped here, and the plans made so far.
  */
-final class PeerRegistration {
+final class PeerRegistration implements AutoCloseable {
   final int number;
   final DataType type;
 
@@ -44,6 +44,7 @@ final class PeerRegistration {
   private final PeerPlan[] reductions = new PeerPlan[ReduceOp.values().length];
   private PeerPlan other; // a broadcast, or the collective
   private int broadcastRoot = -1;
+  private Runnable onClose = () -> {};
 
   PeerRegistration(
       int number,
@@ -86,5 +87,15 @@ final class PeerRegistration {
 
   void closePlans() {
     Resources.closeAll(() -> Resources.closeAll(reductions), other);
+  }
+
+  /** Sets what ends this registration when one of its buffers is closed. */
+  void onClose(Runnable end) {
+    onClose = end;
+  }
+
+  @Override
+  public void close() {
+    onClose.run();
   }
 }
