@@ -160,11 +160,13 @@ final class PeerRegistrar implements AutoCloseable {
 
   /** The plan of a call, made now if there is none. */
   PeerPlan plan(PeerRegistration registration, CollectiveCall call) {
-    if (registration.plan(call) == null) {
-      prepare(() -> keep(registration, call, () -> planner.inPlace(registration, call)));
-      if (call.kind() == Kind.BROADCAST) {
-        memory.sharing().planned(communicator); // the hosts meet for each broadcast
-      }
+    PeerPlan known = registration.plan(call);
+    if (known != null) {
+      return known;
+    }
+    prepare(() -> keep(registration, call, () -> planner.inPlace(registration, call)));
+    if (call.kind() == Kind.BROADCAST) {
+      memory.sharing().planned(communicator); // the hosts meet for each broadcast
     }
     return registration.plan(call);
   }
