@@ -58,7 +58,6 @@ final class PeerRegistrar implements AutoCloseable {
   private final List<AutoCloseable> captured = new ArrayList<>();
 
   private int lastNumber;
-  private long met; // calls before the one for which the ranks met last
   private boolean closing;
 
   PeerRegistrar(
@@ -117,19 +116,26 @@ final class PeerRegistrar implements AutoCloseable {
     return cache(call.kind()).get(key(call));
   }
 
-  /** Lets the ranks know, when they meet for a call, whether its buffers are registered. */
-  void willMeet(CollectiveCall call) {
+  /**
+   * Publishes, before the ranks meet for a call, what its buffers are registered under on this
+   * rank. Waits for nobody. Allocates nothing.
+   *
+   * @return the number of calls that have met before, for {@link #together}
+   */
+  long willMeet(CollectiveCall call) {
     PeerRegistration known = get(call);
-    met = group.deviceCalls().met();
+    long met = group.deviceCalls().met();
     progress.willMeet(met, known == null ? 0 : known.number);
+    return met;
   }
 
   /**
-   * The registration of a call's buffers, which the ranks make together now, unless they have made
-   * it together before. All ranks ask for it, after {@link #willMeet} and meeting. Allocates
-   * nothing if there is one.
+   * The registration of a call's buffers. All ranks ask for it after they have met for the call.
+   * Unless all published one number, they register the buffers now. Otherwise it allocates nothing.
+   *
+   * @param met from {@link #willMeet}
    */
-  PeerRegistration together(CollectiveCall call) {
+  PeerRegistration together(CollectiveCall call, long met) {
     if (progress.isRegistered(met)) {
       return get(call);
     }
