@@ -84,7 +84,7 @@ final class PeerProgress {
    * @param met the number of calls that have met before
    * @param registration the number of the registration, or 0
    */
-  void willMeet(long met, int registration) {
+  void publishRegistration(long met, int registration) {
     WORD.setRelease(memory[rank], registered(met), (long) registration);
   }
 

@@ -127,12 +127,12 @@ final class PeerReducer implements Reducer, DeviceWatch {
     PeerRegistration registration = registrar.get(call);
     if (!isKnown(registration, call) || meetsEachTime(call) && !capturing) {
       requireNoCapture(call, call.kind() == Kind.ALL_REDUCE ? REGISTER : RUN_BEFORE);
-      long met = registrar.willMeet(call);
+      long met = registrar.publish(call);
       group.run(call, NOTHING);
       if (nothingToDo(call)) {
         return;
       }
-      registration = registrar.together(call, met);
+      registration = registrar.getOrRegister(call, met);
     }
     queue.enqueue(registration, registrar.plan(registration, call), call, capturing);
   }
@@ -197,11 +197,11 @@ final class PeerReducer implements Reducer, DeviceWatch {
       try {
         errors.check();
         requireNoCapture(call, REGISTER);
-        long met = registrar.willMeet(call);
+        long met = registrar.publish(call);
         group.meetToPrepare(call);
         boolean alone = group.size() == 1 || call.blockCount(group.size()) == 0;
         if (!alone && !PeerRegistrar.isOneSided(call.kind())) {
-          registrar.together(call, met);
+          registrar.getOrRegister(call, met);
         }
       } catch (DeviceException e) {
         throw queue.failed(e);

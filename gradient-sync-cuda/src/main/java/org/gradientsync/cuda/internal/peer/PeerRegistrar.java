@@ -120,12 +120,12 @@ final class PeerRegistrar implements AutoCloseable {
    * Publishes, before the ranks meet for a call, what its buffers are registered under on this
    * rank. Waits for nobody. Allocates nothing.
    *
-   * @return the number of calls that have met before, for {@link #together}
+   * @return the number of calls that have met before, for {@link #getOrRegister}
    */
-  long willMeet(CollectiveCall call) {
+  long publish(CollectiveCall call) {
     PeerRegistration known = get(call);
     long met = group.deviceCalls().met();
-    progress.willMeet(met, known == null ? 0 : known.number);
+    progress.publishRegistration(met, known == null ? 0 : known.number);
     return met;
   }
 
@@ -133,9 +133,9 @@ final class PeerRegistrar implements AutoCloseable {
    * The registration of a call's buffers. All ranks ask for it after they have met for the call.
    * Unless all published one number, they register the buffers now. Otherwise it allocates nothing.
    *
-   * @param met from {@link #willMeet}
+   * @param met from {@link #publish}
    */
-  PeerRegistration together(CollectiveCall call, long met) {
+  PeerRegistration getOrRegister(CollectiveCall call, long met) {
     if (progress.isRegistered(met)) {
       return get(call);
     }

@@ -27,15 +27,15 @@ class PeerProgressTest {
     PeerProgress first = new PeerProgress(memory, 0, 2);
     PeerProgress second = new PeerProgress(memory, 1, 2);
     assertFalse(first.isRegistered(0)); // no number
-    first.willMeet(0, 7);
+    first.publishRegistration(0, 7);
     assertFalse(first.isRegistered(0));
     assertFalse(second.isRegistered(0));
-    second.willMeet(0, 7);
+    second.publishRegistration(0, 7);
     assertTrue(first.isRegistered(0));
     assertTrue(second.isRegistered(0));
-    first.willMeet(1, 8); // before the other one has looked
+    first.publishRegistration(1, 8); // before the other one has looked
     assertTrue(second.isRegistered(0));
-    second.willMeet(1, 9);
+    second.publishRegistration(1, 9);
     assertFalse(first.isRegistered(1));
     assertFalse(second.isRegistered(1));
   }
