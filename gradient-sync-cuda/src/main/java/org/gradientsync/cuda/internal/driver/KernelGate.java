@@ -62,7 +62,10 @@ public final class KernelGate {
     }
   }
 
-  /** Makes calls of the driver, if all syncs are idle or there is at most one. Returns whether. */
+  /**
+   * Makes calls of the driver, if all syncs are idle or there is at most one. Returns whether it
+   * has made them.
+   */
   boolean tryRun(Runnable calls) {
     return tryRun(calls, 0);
   }

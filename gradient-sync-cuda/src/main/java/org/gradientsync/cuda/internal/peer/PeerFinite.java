@@ -67,8 +67,8 @@ final class PeerFinite implements AutoCloseable {
   }
 
   /**
-   * Begins a call that all ranks make. Returns whether they all throw in it, instead of making it;
-   * then the caller throws {@link #take}. The caller holds the group's lock. Allocates nothing.
+   * Begins a call that all ranks make. Returns true if all ranks throw in place of this call; then
+   * the caller throws {@link #take}. The caller holds the group's lock. Allocates nothing.
    */
   boolean begins() {
     announce();

@@ -11,8 +11,10 @@ import org.gradientsync.spi.DeviceCalls;
 import org.gradientsync.spi.Resources;
 
 /**
- * Runs this rank's kernels in the order of its calls, whatever streams the calls use, so that all
- * ranks run them in the same order. The caller holds a lock, except for {@link #settle}.
+ * Keeps this rank's kernels in the order of its calls, so that all ranks run them in the same
+ * order: makes the stream of a call wait for the call before, if that was on another stream. The
+ * caller holds the group's lock, except where any thread may call. This object's own lock keeps the
+ * last stream open while another thread queries it.
  */
 final class PeerOrder implements AutoCloseable {
   private final Gpu gpu;
@@ -36,7 +38,10 @@ final class PeerOrder implements AutoCloseable {
     gpu.gate().add(isIdle);
   }
 
-  /** Makes a stream wait for the call before, which is enqueued next. Allocates nothing. */
+  /**
+   * Makes the stream of the next call wait for the call before. That call is then enqueued, until
+   * {@link #endEnqueuing}. Allocates nothing.
+   */
   void follow(GpuStream stream) {
     beginEnqueuing();
     if (stream == last) {

@@ -10,12 +10,13 @@ import org.gradientsync.core.backend.ShortText;
  * How far each rank has come, for the other ranks' hosts to read; the kernels exchange only what
  * they need. It lies in the pages of {@link PeerUnmapFlags}. Each rank writes only its own page.
  *
- * <p>A rank makes two kinds of calls: those that meet on the host, and those that only enqueue a
- * kernel. Ranks match the calls of each kind in order, but calls of one kind never wait for the
- * other kind. So each rank publishes how many calls of each kind it has made, both when it enqueues
- * and when it waits on the host. Suppose that one rank waits on the host for a call. If another
- * rank has enqueued more kernels than the waiting rank, but has not come to that call, the ranks
- * are not running the same program.
+ * <p>A rank makes two kinds of calls: those that meet on the host, and those that only enqueue
+ * kernels. Ranks match the calls of each kind in order. Calls of one kind do not wait for those of
+ * the other. So each rank publishes how many it has made of both, when it enqueues and when it
+ * waits on the host. For example, rank 0 has enqueued 10 calls and waits on the host for its 5th
+ * meeting. Rank 1 has enqueued 11 calls, but has met only 4 times. So rank 1 made its 11th call
+ * before the 5th meeting, and rank 0 did not: the ranks do not run the same program, and would wait
+ * for each other until the time-out.
  */
 final class PeerProgress {
   private static final VarHandle WORD =

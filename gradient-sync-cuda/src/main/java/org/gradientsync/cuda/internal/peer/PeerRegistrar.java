@@ -130,8 +130,9 @@ final class PeerRegistrar implements AutoCloseable {
   }
 
   /**
-   * The registration of a call's buffers. All ranks ask for it after they have met for the call.
-   * Unless all published one number, they register the buffers now. Otherwise it allocates nothing.
+   * The registration of a call's buffers. All ranks ask for it, after they have met for the call.
+   * If they have not all published the same number, they register the buffers now; otherwise it
+   * allocates nothing.
    *
    * @param met from {@link #publish}
    */

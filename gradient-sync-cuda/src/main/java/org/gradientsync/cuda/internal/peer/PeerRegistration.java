@@ -8,10 +8,10 @@ import org.gradientsync.spi.CollectiveCall.Kind;
 import org.gradientsync.spi.Resources;
 
 /**
- * The buffers, of each rank, that the ranks have registered together: for all-reduces and
- * broadcasts of one buffer, or for one collective with an input and an output. Of several buffers
- * that are reduced as one it has the parts. Has the number on which the ranks agreed, what is
- * mapped here, and the plans made so far.
+ * What the ranks have registered together: a buffer of each rank for its all-reduces and
+ * broadcasts; several buffers of each rank, its {@linkplain PeerParts parts}, that are reduced as
+ * one; or the input and output of another collective. Has the number on which the ranks agreed,
+ * what is mapped here, and the plans made so far.
  */
 final class PeerRegistration implements AutoCloseable {
   final int number;
