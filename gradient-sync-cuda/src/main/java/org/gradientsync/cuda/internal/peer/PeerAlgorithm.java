@@ -13,8 +13,8 @@ public enum PeerAlgorithm {
   /** As {@link #TWO_SHOT}, for buffers of whole, aligned vectors. */
   TWO_SHOT_UNROLLED(256),
   /**
-   * As {@link #TWO_SHOT}, in chunks at the links' full speed. Results go straight into all ranks'
-   * buffers.
+   * Not a CUDA stream: each rank sends shards to their owners in a stream of chunks, with one flag
+   * for each chunk, at the links' full speed, and results go straight into all ranks' buffers.
    */
   STREAM(512),
   /** As {@link #STREAM}, with fewer blocks that have more in flight, to overlap with other work. */
