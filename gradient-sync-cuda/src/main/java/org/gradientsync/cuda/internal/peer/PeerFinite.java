@@ -75,7 +75,7 @@ final class PeerFinite implements AutoCloseable {
     long call = ++begun;
     progress.begins(call);
     for (int peer = 0; peer < group.size(); peer++) {
-      if (progress.stopFor(peer) > thrown && stopAt(peer) <= call) {
+      if (progress.chosenFor(peer) > thrown && awaitChosen(peer) <= call) {
         return true;
       }
     }
@@ -88,21 +88,21 @@ final class PeerFinite implements AutoCloseable {
    */
   void announce() {
     long newest = newest(progress.done());
-    if (newest == 0 || progress.stopFor(group.rank()) > thrown) {
+    if (newest == 0 || progress.chosenFor(group.rank()) > thrown) {
       return;
     }
-    progress.willStop(newest);
+    progress.willChoose(newest);
     long call = begun + 1;
     for (int peer = 0; peer < group.size(); peer++) {
       call = Math.max(call, progress.begun(peer) + 1);
     }
-    progress.stopAt(call);
+    progress.chooses(call);
   }
 
   /** The call that a rank has chosen. Waits for the choice, which takes a few instructions. */
-  private long stopAt(int peer) {
+  private long awaitChosen(int peer) {
     long call;
-    while ((call = progress.stopAt(peer)) == 0) {
+    while ((call = progress.chosen(peer)) == 0) {
       if (!group.isAlive(peer)) {
         return Long.MAX_VALUE;
       }
@@ -121,7 +121,8 @@ final class PeerFinite implements AutoCloseable {
   NotFiniteException take(PeerNames names, Runnable awaitCalls) {
     long limit = progress.done();
     for (int peer = 0; peer < group.size(); peer++) {
-      limit = Math.max(limit, progress.stopFor(peer)); // of which this rank's GPU may know nothing
+      limit =
+          Math.max(limit, progress.chosenFor(peer)); // of which this rank's GPU may know nothing
     }
     String text = describe(limit, names); // the first findings, which later ones overwrite
     awaitCalls.run();

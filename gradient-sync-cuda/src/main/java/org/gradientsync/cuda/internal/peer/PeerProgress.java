@@ -39,11 +39,11 @@ final class PeerProgress {
 
   // What the ranks agree on in PeerFinite.
   private static final int BEGUN = TEXT + TEXT_BYTES;
-  private static final int STOP_FOR = BEGUN + Long.BYTES;
-  private static final int STOP_AT = STOP_FOR + Long.BYTES;
+  private static final int CHOSEN_FOR = BEGUN + Long.BYTES;
+  private static final int CHOSEN = CHOSEN_FOR + Long.BYTES;
 
   /** What the buffers are registered under; calls that meet on the host alternate between two. */
-  private static final int REGISTERED = STOP_AT + Long.BYTES;
+  private static final int REGISTERED = CHOSEN + Long.BYTES;
 
   /** The bytes of a page up to the end of this part, including the first word. */
   static final int BYTES = REGISTERED + 2 * Long.BYTES;
@@ -185,32 +185,32 @@ final class PeerProgress {
   }
 
   /**
-   * Announces that this rank is about to {@link #stopAt choose} a call. Whoever begins a call
+   * Announces that this rank is about to {@link #chooses choose} a call. Whoever begins a call
    * without having seen this has published that before the caller reads {@link #begun}.
    *
    * @param found the call, as the GPUs count them, whose finding all ranks are to throw
    */
-  void willStop(long found) {
+  void willChoose(long found) {
     ByteBuffer own = memory[rank];
-    WORD.setOpaque(own, STOP_AT, 0L);
-    WORD.setRelease(own, STOP_FOR, found);
+    WORD.setOpaque(own, CHOSEN, 0L);
+    WORD.setRelease(own, CHOSEN_FOR, found);
     VarHandle.fullFence();
   }
 
   /** Publishes the call, as {@link #begins} counts them, in which all ranks throw. */
-  void stopAt(long call) {
-    WORD.setRelease(memory[rank], STOP_AT, call);
+  void chooses(long call) {
+    WORD.setRelease(memory[rank], CHOSEN, call);
   }
 
   /**
    * The finding for which a rank has chosen a call last, or is choosing one; 0 if there is none.
    */
-  long stopFor(int peer) {
-    return (long) WORD.getAcquire(memory[peer], STOP_FOR);
+  long chosenFor(int peer) {
+    return (long) WORD.getAcquire(memory[peer], CHOSEN_FOR);
   }
 
   /** The call that a rank has chosen, or 0 while it is choosing. */
-  long stopAt(int peer) {
-    return (long) WORD.getAcquire(memory[peer], STOP_AT);
+  long chosen(int peer) {
+    return (long) WORD.getAcquire(memory[peer], CHOSEN);
   }
 }
