@@ -129,7 +129,7 @@ final class PeerPlanner implements AutoCloseable {
       CUfunction function, PeerRegistration registration, DataType wire, long count) {
     PeerAlgorithm chunks = PeerAlgorithm.STREAM;
     int perSm = kernels.perSm(function, chunks);
-    int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.overlapped);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), chunks, registration.sparing);
     int blocks = mailbox.layout().blocks(chunks, wire, count, most);
     return new PeerLaunch(gpu.api(), function, chunks, blocks)
         .mailboxes(mailbox, chunks, rank, ranks)
@@ -142,7 +142,7 @@ final class PeerPlanner implements AutoCloseable {
     if (algorithm == PeerAlgorithm.STREAM && registration.mapped == null) {
       algorithm = PeerAlgorithm.TWO_SHOT; // in pieces, which all go through the mailboxes
     } else if (algorithm == PeerAlgorithm.STREAM
-        && registration.overlapped
+        && registration.sparing
         && tuning.takesWholeSms()) {
       algorithm = PeerAlgorithm.STREAM_FEW_CTAS;
     }
@@ -202,7 +202,7 @@ final class PeerPlanner implements AutoCloseable {
     PeerAlgorithm lines = PeerAlgorithm.ONE_SHOT;
     int most =
         tuning.mostBlocks(
-            kernels.perSm(function, lines.threads), kernels.sms(), lines, registration.overlapped);
+            kernels.perSm(function, lines.threads), kernels.sms(), lines, registration.sparing);
     PeerLaunch launch =
         new PeerLaunch(
                 gpu.api(),
@@ -242,7 +242,7 @@ final class PeerPlanner implements AutoCloseable {
   /** A launch of a kernel of put.cuh: a block on each SM is enough for the links. */
   private PeerLaunch copying(CUfunction function, PeerRegistration registration, long bytes) {
     int perSm = kernels.perSm(function, THREADS);
-    int most = tuning.mostBlocks(perSm, kernels.sms(), registration.overlapped);
+    int most = tuning.mostBlocks(perSm, kernels.sms(), registration.sparing);
     return new PeerLaunch(
         gpu.api(),
         function,
@@ -325,7 +325,7 @@ final class PeerPlanner implements AutoCloseable {
     CUfunction function = kernels.function(algorithm, format, op, checkFinite);
     int most =
         tuning.mostBlocks(
-            kernels.perSm(function, algorithm), kernels.sms(), algorithm, registration.overlapped);
+            kernels.perSm(function, algorithm), kernels.sms(), algorithm, registration.sparing);
     PeerLayout layout = mailbox.layout();
     DataType wire = format.wire();
     long piece = Math.min(registration.count, layout.mostBytes(algorithm) / wire.sizeInBytes());

@@ -203,7 +203,7 @@ final class PeerRegistrar implements AutoCloseable {
    * @param map whether the kernels access other ranks' buffers
    */
   PeerRegistration registerInPlace(CudaBuffer own, boolean map) {
-    boolean overlapped = agreeOnNumber(own);
+    boolean sparing = agreeOnNumber(own);
     PeerMemory.Mapped[] mapped = map ? memory.share(own.address()) : null;
     long[] addresses = new long[group.size()];
     addresses[group.rank()] = own.address();
@@ -215,7 +215,7 @@ final class PeerRegistrar implements AutoCloseable {
     }
     PeerRegistration registration =
         new PeerRegistration(
-            lastNumber, own.type(), own.count(), overlapped, addresses, mapped, null, null);
+            lastNumber, own.type(), own.count(), sparing, addresses, mapped, null, null);
     // Load kernels before any rank may run one: loading can block on a running kernel, which waits
     // for the other ranks.
     String reason = "";
@@ -234,7 +234,7 @@ final class PeerRegistrar implements AutoCloseable {
   /** Registers what {@link #fuse} has returned, unless a rank cannot map another's parts. */
   private void registerFused(CollectiveCall call, List<CudaBuffer> buffers) {
     CudaBuffer whole = (CudaBuffer) call.in();
-    boolean overlapped = agreeOnNumber(whole);
+    boolean sparing = agreeOnNumber(whole);
     PeerMemory.Mapped[] mapped = shareAll(buffers);
     if (mapped == null) {
       return;
@@ -248,7 +248,7 @@ final class PeerRegistrar implements AutoCloseable {
     }
     PeerRegistration registration =
         new PeerRegistration(
-            lastNumber, whole.type(), whole.count(), overlapped, new long[0], mapped, null, parts);
+            lastNumber, whole.type(), whole.count(), sparing, new long[0], mapped, null, parts);
     try {
       if (parts != null) {
         buffers.forEach(this::keepUntilUnmapped);
@@ -281,7 +281,7 @@ final class PeerRegistrar implements AutoCloseable {
   }
 
   private void registerBlocks(CollectiveCall call) {
-    boolean overlapped = agreeOnNumber((CudaBuffer) call.buffer());
+    boolean sparing = agreeOnNumber((CudaBuffer) call.buffer());
     long count = call.blockCount(group.size());
     boolean pushes = planner.pushes(call, count);
     boolean puts = !pushes && !call.kind().reduces();
@@ -305,7 +305,7 @@ final class PeerRegistrar implements AutoCloseable {
             : Arrays.stream(mapped).mapToLong(PeerMemory.Mapped::address).toArray();
     PeerRegistration registration =
         new PeerRegistration(
-            lastNumber, call.buffer().type(), count, overlapped, addresses, mapped, copy, null);
+            lastNumber, call.buffer().type(), count, sparing, addresses, mapped, copy, null);
     String reason = "";
     try {
       if (puts && mapped == null) {

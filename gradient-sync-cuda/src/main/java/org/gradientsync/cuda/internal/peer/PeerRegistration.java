@@ -21,7 +21,7 @@ final class PeerRegistration implements AutoCloseable {
   final long count;
 
   /** Whether its calls leave most of the GPU to other work. */
-  final boolean overlapped;
+  final boolean sparing;
 
   /**
    * The address of each rank's elements here; 0 for other ranks if they are not mapped, and for all
@@ -50,7 +50,7 @@ final class PeerRegistration implements AutoCloseable {
       int number,
       DataType type,
       long count,
-      boolean overlapped,
+      boolean sparing,
       long[] addresses,
       PeerMemory.Mapped[] mapped,
       CudaBuffer copy,
@@ -58,7 +58,7 @@ final class PeerRegistration implements AutoCloseable {
     this.number = number;
     this.type = type;
     this.count = count;
-    this.overlapped = overlapped;
+    this.sparing = sparing;
     this.addresses = addresses;
     this.mapped = mapped;
     this.copy = copy;

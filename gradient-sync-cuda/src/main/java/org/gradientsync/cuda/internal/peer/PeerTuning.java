@@ -130,9 +130,9 @@ final class PeerTuning {
    * @param ofGpu the number of SMs of the GPU
    * @param algorithm the algorithm; {@link PeerAlgorithm#STAGED} takes twice the SMs, for half the
    *     time
-   * @param overlapped whether to leave most of the GPU to other work
+   * @param sparing whether to leave most of the GPU to other work
    */
-  int mostBlocks(int perSm, int ofGpu, PeerAlgorithm algorithm, boolean overlapped) {
+  int mostBlocks(int perSm, int ofGpu, PeerAlgorithm algorithm, boolean sparing) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);
     if (algorithm.isChunked()) {
@@ -140,14 +140,14 @@ final class PeerTuning {
     }
     int taken = algorithm == PeerAlgorithm.STAGED ? 2 * overlapSms : overlapSms;
     taken = Math.min(taken, sms * 3 / 8); // measured: more is no faster
-    return overlapped ? Math.min(most, perSm * taken) : most;
+    return sparing ? Math.min(most, perSm * taken) : most;
   }
 
   /** As above, for a kernel that writes into other ranks' memory without staging. */
-  int mostBlocks(int perSm, int ofGpu, boolean overlapped) {
+  int mostBlocks(int perSm, int ofGpu, boolean sparing) {
     int sms = sharing.part(ofGpu);
     int most = PeerBudget.blocks(place, perSm, sms);
-    return overlapped ? Math.min(most, perSm * Math.min(overlapSms, sms * 3 / 8)) : most;
+    return sparing ? Math.min(most, perSm * Math.min(overlapSms, sms * 3 / 8)) : most;
   }
 
   @Override
