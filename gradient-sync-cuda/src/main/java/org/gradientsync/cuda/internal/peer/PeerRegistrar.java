@@ -55,7 +55,7 @@ final class PeerRegistrar implements AutoCloseable {
   private final Map<CudaBuffer, List<CudaBuffer>> fused = new IdentityHashMap<>();
 
   /** Ended registrations whose addresses may still be in the caller's graphs; released on close. */
-  private final List<AutoCloseable> captured = new ArrayList<>();
+  private final List<AutoCloseable> keptForGraphs = new ArrayList<>();
 
   private int lastNumber;
   private boolean closing;
@@ -369,7 +369,7 @@ final class PeerRegistrar implements AutoCloseable {
 
   private void end(PeerRegistration registration) {
     if (registration.captured && !closing) {
-      captured.add(() -> release(registration));
+      keptForGraphs.add(() -> release(registration));
     } else {
       Resources.closeAll(order::await, () -> release(registration));
     }
@@ -389,6 +389,6 @@ final class PeerRegistrar implements AutoCloseable {
   @Override
   public void close() {
     closing = true;
-    Resources.closeAll(collectives, oneSided, () -> Resources.closeAll(captured));
+    Resources.closeAll(collectives, oneSided, () -> Resources.closeAll(keptForGraphs));
   }
 }
