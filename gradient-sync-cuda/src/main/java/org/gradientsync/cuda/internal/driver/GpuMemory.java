@@ -63,7 +63,7 @@ public final class GpuMemory {
     try {
       api.fillZero(address, bytes, stream);
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> api.free(address));
+      Resources.closeAllAfter(e, () -> free(address));
       throw e;
     }
     buffers.add(address);
@@ -96,7 +96,8 @@ public final class GpuMemory {
     }
   }
 
-  private void free(long address) {
+  /** Frees memory, once other ranks have unmapped it if it was mapped. */
+  void free(long address) {
     List<BooleanSupplier> mappings = mapped.remove(address);
     frees.free(
         address,

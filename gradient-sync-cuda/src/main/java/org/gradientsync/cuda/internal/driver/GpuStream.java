@@ -150,7 +150,7 @@ public final class GpuStream implements AutoCloseable {
       gpu.api().fillZero(address, bytes, handle());
       await();
     } catch (RuntimeException | Error e) {
-      Resources.closeAllAfter(e, () -> gpu.api().free(address));
+      Resources.closeAllAfter(e, () -> gpu.memory().free(address));
       throw e;
     }
     return address;

@@ -2,6 +2,7 @@ package org.gradientsync.cuda.internal.driver;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.ArgumentMatchers.any;
 import static org.mockito.ArgumentMatchers.anyLong;
@@ -21,6 +22,8 @@ import org.gradientsync.cuda.CudaBuffer;
 import org.gradientsync.cuda.CudaDevice;
 import org.gradientsync.cuda.FakeGpu;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests closing memory that cannot be freed yet. */
 class DeferredFreesTest {
@@ -158,6 +161,39 @@ class DeferredFreesTest {
       }
       assertTrue(unmapped.get());
       assertEquals(0, gpu.allocatedBytes());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void memoryThatCannotBeClearedIsNotFreedWhileOneOfSeveralSyncsRunsKernels(boolean ofBuffer) {
+    FakeGpu gpu = new FakeGpu();
+    AtomicBoolean idle = new AtomicBoolean();
+    BooleanSupplier busy = idle::get;
+    try (CudaDevice device = gpu.open(0)) {
+      KernelGate gate = DriverAccess.gpu(device).gate();
+      gate.add(busy);
+      gate.add(busy);
+      doThrow(new DeviceException("cuMemsetD8Async failed: X (700)", 700))
+          .when(gpu.api)
+          .fillZero(anyLong(), anyLong(), any());
+      GpuStream stream = DriverAccess.stream(device.stream());
+      assertThrows(
+          DeviceException.class,
+          () -> {
+            if (ofBuffer) {
+              DriverAccess.gpu(device).memory().allocateZeroed(100, stream.handle());
+            } else {
+              stream.allocateZeroed(100);
+            }
+          });
+      verify(gpu.api, never()).free(anyLong());
+      idle.set(true);
+      DriverAccess.gpu(device).memory().frees().free();
+      verify(gpu.api, times(1)).free(anyLong());
+      assertEquals(0, gpu.allocatedBytes());
+      gate.remove(busy);
+      gate.remove(busy);
     }
   }
 
