@@ -8,7 +8,8 @@ import org.gradientsync.core.backend.Counter;
  * The calls of all ranks of a group, and what travels with them, in memory that the ranks of one
  * node have mapped: contributions of all ranks, or what the ranks of the node add to a sum over
  * nodes, and its result. Each rank of the node writes its own entry, the node's leader those of
- * other nodes, and then a counter. There are two {@linkplain Rendezvous#slot slots} of everything.
+ * other nodes, and then a counter. If the entries of its own node come back to a leader, it writes
+ * the same bytes again. There are two {@linkplain Rendezvous#slot slots} of everything.
  */
 public final class GatheredCalls {
   /** The maximum size of a sum. Above it, a node adds faster if each rank adds some elements. */
