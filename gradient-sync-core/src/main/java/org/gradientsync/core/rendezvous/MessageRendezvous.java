@@ -237,16 +237,23 @@ public final class MessageRendezvous implements Rendezvous {
 
   @Override
   public void awaitAll(MatchingGroup group) {
-    for (int peer = 0; peer < arrivals.length && !group.test(complete, peer); peer++) {
-      if (peer != rank) {
-        group.await(arrivals[peer], peer, WaitPhase.RENDEZVOUS, current);
+    for (int peer = next(-1); peer < arrivals.length; peer = next(peer)) {
+      if (group.test(complete, peer)) {
+        return;
       }
+      group.await(arrivals[peer], peer, WaitPhase.RENDEZVOUS, current);
     }
-    for (int peer = 0; peer < completions.length && !group.test(complete, peer); peer++) {
-      if (peer != rank) {
-        group.await(completions[peer], peer);
+    for (int peer = next(-1); peer < completions.length; peer = next(peer)) {
+      if (group.test(complete, peer)) {
+        return;
       }
+      group.await(completions[peer], peer);
     }
+  }
+
+  /** The next of the other ranks. */
+  private int next(int peer) {
+    return peer + 1 == rank ? peer + 2 : peer + 1;
   }
 
   @Override
