@@ -96,8 +96,8 @@ public final class GpuMemory {
     }
   }
 
-  /** Frees memory, once other ranks have unmapped it if it was mapped. */
-  void free(long address) {
+  /** Frees memory at once, unless another rank has it mapped or kernels run; then later. */
+  public void free(long address) {
     List<BooleanSupplier> mappings = mapped.remove(address);
     frees.free(
         address,

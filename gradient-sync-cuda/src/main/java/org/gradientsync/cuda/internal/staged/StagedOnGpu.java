@@ -283,7 +283,7 @@ final class StagedOnGpu implements AutoCloseable {
     Plan plan = new Plan(count, size);
     if (scratch == 0) {
       scratch = work.allocateZeroed((long) SLOTS * size * LARGEST_PIECE);
-      resources.add(() -> gpu.memory().freeOnce(scratch, () -> true));
+      resources.add(() -> gpu.memory().free(scratch));
     }
     for (int i = 0; i < count; i++) {
       for (int owner = 0; owner < size; owner++) {
