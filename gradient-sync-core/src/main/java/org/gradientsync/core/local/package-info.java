@@ -1,6 +1,6 @@
 /**
- * The transport between ranks that are threads, behind {@link org.gradientsync.local}. Everywhere
- * else, a local rank is one of the same node.
+ * The transport between ranks that are threads, behind {@link org.gradientsync.local}. Elsewhere,
+ * "local" means on the same node.
  *
  * <p>A {@link LocalGroup} is what the ranks of one run share: a {@link MatchingQueue} from each to
  * each, and the first failure. A {@link LocalTransport} is one rank's view of it. A message waits

@@ -46,9 +46,8 @@ public final class CallMatcher {
     boolean same = true;
     boolean sameEnqueued = true;
     boolean finite = found < 0;
-    // All ranks must reach the same verdict, those that give no name included. So names are
-    // compared
-    // with the first that any rank gives, not with this rank's. The same holds for counts.
+    // All ranks must reach the same verdict. So ranks that give a name or a count are compared with
+    // each other, even if this rank gives none.
     ByteBuffer in = own;
     ByteBuffer out = own;
     ByteBuffer counted = own;

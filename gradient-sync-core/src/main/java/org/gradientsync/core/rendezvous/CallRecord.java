@@ -72,7 +72,7 @@ public final class CallRecord {
   private static final int NOT_FINITE = 40;
   private static final int MEMORY_ID = 48;
   private static final int MEMORY_OFFSET = 56;
-  private static final int NAMES = 64; // a hash of all that follows but texts
+  private static final int NAMES = 64; // a hash of what follows, without the texts
   private static final int NAME_HASH = 0; // in the name of the input or the output
   private static final int NAME_OFFSET = 8;
   private static final int NAME_TEXT = 16;
@@ -184,9 +184,10 @@ public final class CallRecord {
   }
 
   /**
-   * Adds the names of a call's buffers. A rank's own block has no offset: it may be a part of a
-   * buffer that all ranks have, at another place on each. It has no name if it is a part of the
-   * call's other buffer. A message has one buffer, whose name both ranks give as that of the input.
+   * Adds the names of a call's buffers, and a hash of them. A rank's own block has no offset: it
+   * may be a part of a buffer that all ranks have, at another place on each. It has no name if it
+   * is a part of the call's other buffer. A message has one buffer, whose name both ranks give as
+   * that of the input.
    */
   private static void writeNames(ByteBuffer target, CollectiveCall call) {
     Kind kind = call.kind();

@@ -23,8 +23,8 @@ public interface Rendezvous extends AutoCloseable {
   void arrive(long sequence, ByteBuffer record);
 
   /**
-   * Waits until this rank has the records of all ranks in the current call, and they have its own.
-   * Throws if a rank has given up.
+   * Waits until this rank has the records of all ranks in the current call, and owes the others
+   * nothing. Throws if the call cannot be completed.
    */
   void awaitAll(MatchingGroup group);
 

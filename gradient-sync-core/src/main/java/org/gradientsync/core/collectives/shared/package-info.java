@@ -6,7 +6,7 @@
  * a {@link org.gradientsync.core.collectives.messages.BlockReads} does the rest. What is small
  * travels with the calls, in a {@link org.gradientsync.core.collectives.messages.CarriedTransfer}.
  *
- * <p>A call takes three counters of the {@link
+ * <p>A call uses up to three counters of the {@link
  * org.gradientsync.core.rendezvous.SharedMemoryRendezvous}. Each rank announces where its buffer
  * lies and sets ARRIVED. In an all-reduce, the owner of a shard sets REDUCED when the others may
  * copy it. A rank that reads no more sets DONE, and returns when all others have.

@@ -13,8 +13,8 @@ import org.gradientsync.spi.Resources;
 /**
  * Keeps this rank's kernels in the order of its calls, so that all ranks run them in the same
  * order: makes the stream of a call wait for the call before, if that was on another stream. The
- * caller holds the group's lock, except where any thread may call. This object's own lock keeps the
- * last stream open while another thread queries it.
+ * caller holds the group's lock, unless a method says that any thread may call it. This object's
+ * own lock keeps the last stream open while another thread queries it.
  */
 final class PeerOrder implements AutoCloseable {
   private final Gpu gpu;
@@ -39,8 +39,8 @@ final class PeerOrder implements AutoCloseable {
   }
 
   /**
-   * Makes the stream of the next call wait for the call before. That call is then enqueued, until
-   * {@link #endEnqueuing}. Allocates nothing.
+   * Makes the stream of the next call wait for the call before. The caller then enqueues the next
+   * one and calls {@link #endEnqueuing}. Allocates nothing.
    */
   void follow(GpuStream stream) {
     beginEnqueuing();

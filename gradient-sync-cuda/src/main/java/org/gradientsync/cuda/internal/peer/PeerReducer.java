@@ -138,8 +138,9 @@ final class PeerReducer implements Reducer, DeviceWatch {
   }
 
   /**
-   * Whether a call can do without a rendezvous: its buffers are registered. For a broadcast the
-   * hosts must have compared the root, too, because kernels do not; then it has a plan.
+   * Whether the hosts need no first rendezvous for a call: its buffers are registered. For a
+   * broadcast the hosts must have compared the root, too, because kernels do not; then it has a
+   * plan.
    */
   private static boolean isKnown(PeerRegistration registration, CollectiveCall call) {
     return registration != null

@@ -132,7 +132,7 @@ final class PeerRegistrar implements AutoCloseable {
   /**
    * The registration of a call's buffers. All ranks ask for it, after they have met for the call.
    * If they have not all published the same number, they register the buffers now; otherwise it
-   * allocates nothing.
+   * allocates nothing. Null for fused parts that a rank cannot map.
    *
    * @param met from {@link #publish}
    */

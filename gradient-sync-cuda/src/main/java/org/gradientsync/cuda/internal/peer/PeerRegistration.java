@@ -89,7 +89,7 @@ final class PeerRegistration implements AutoCloseable {
     Resources.closeAll(() -> Resources.closeAll(reductions), other);
   }
 
-  /** Sets what ends this registration when one of its buffers is closed. */
+  /** Sets what {@link #close} runs. */
   void onClose(Runnable end) {
     onClose = end;
   }
