@@ -18,7 +18,7 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Execution(ExecutionMode.SAME_THREAD) // its jobs fill the cores
 class ContractsIT {
   /** These jobs are long and fill the cores, so those of other tests go first. */
-  private static final List<String> NICE = List.of("nice", "-n", "5");
+  static final List<String> NICE = List.of("nice", "-n", "5");
 
   private static final List<String> SOAK =
       List.of(

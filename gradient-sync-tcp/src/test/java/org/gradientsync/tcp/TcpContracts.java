@@ -18,8 +18,8 @@ import org.gradientsync.test.contract.SoakContract;
 import org.gradientsync.test.contract.TwoNodesContract;
 
 /**
- * The contracts over TCP. {@link ContractsIT} and {@link TwoNodesIT} run them in each rank of a
- * job.
+ * The contracts over TCP. {@link ContractsIT} and {@link ContractsOnTwoNodesIT} run them in each
+ * rank of a job.
  */
 final class TcpContracts {
   private TcpContracts() {}

@@ -3,81 +3,26 @@ package org.gradientsync.tcp;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.function.IntUnaryOperator;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.gradientsync.RankLostException;
-import org.gradientsync.test.contract.RankJvm;
-import org.gradientsync.test.contract.RankTests;
-import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Tests jobs on two nodes that are made of this machine by namespaces. */
 @Tag("nodes")
 class TwoNodesIT {
-  private static final Path NODE =
-      Path.of("../gradient-sync-mpi/src/test/resources/org/gradientsync/mpi/node.sh")
-          .toAbsolutePath();
-  private static final List<String> NICE = List.of("nice", "-n", "5");
   private static final String LOST = "rank 1 \\(host=node1, process=\\d+\\)";
 
   @TempDir Path folder;
 
-  /**
-   * Runs a class on two nodes.
-   *
-   * @param first the number of ranks on the first node
-   * @param words in which HOST is the node's name
-   * @return how each node has ended
-   */
-  private static List<Ranks.Result> run(
-      int first, int size, List<String> below, List<String> options, String... words)
-      throws IOException, InterruptedException {
-    return run(2, rank -> rank < first ? 0 : 1, size, below, options, words);
-  }
-
-  private static List<Ranks.Result> run(
-      int nodes,
-      IntUnaryOperator nodeOf,
-      int size,
-      List<String> below,
-      List<String> options,
-      String... words)
-      throws IOException, InterruptedException {
-    Ranks ranks = Ranks.prepare();
-    StringBuilder[] commands = new StringBuilder[nodes];
-    Arrays.setAll(commands, node -> new StringBuilder());
-    for (int rank = 0; rank < size; rank++) {
-      String node = "node" + nodeOf.applyAsInt(rank);
-      StringBuilder command = commands[nodeOf.applyAsInt(rank)].append("env");
-      ranks
-          .variables(rank, size)
-          .forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
-      List<String> all = new ArrayList<>(below);
-      all.addAll(RankJvm.command(options, words));
-      all.forEach(word -> command.append(" '" + word.replace("HOST", node) + "'"));
-      command.append(" & ");
-    }
-    for (int node = 0; node < nodes; node++) {
-      String command = commands[node] + "wait";
-      ranks.start(Map.of(), List.of("sh", NODE.toString(), "node" + node, command));
-    }
-    return ranks.await();
-  }
-
   private static List<Ranks.Result> lose(String manner, String... options) throws Exception {
-    return run(1, 3, List.of(), List.of(options), Programs.class.getName(), manner);
+    return TwoNodes.run(1, 3, List.of(), List.of(options), Programs.class.getName(), manner);
   }
 
   /**
@@ -107,7 +52,7 @@ class TwoNodesIT {
   @Test
   void ranksOfTwoNodesAverage() throws Exception {
     List<Ranks.Result> nodes =
-        run(2, 4, List.of(), List.of(), Programs.class.getName(), "average-much");
+        TwoNodes.run(2, 4, List.of(), List.of(), Programs.class.getName(), "average-much");
     nodes
         .get(0)
         .expect(
@@ -117,38 +62,6 @@ class TwoNodesIT {
       assertEquals(0, node.exitCode(), node.output());
       node.expect("rank " + rank + " of 4, local " + rank % 2 + " of 2: two-level, average 1.5");
     }
-  }
-
-  /** Rank 0 is on the first node, the others are on the second. */
-  @TestFactory
-  @Execution(ExecutionMode.SAME_THREAD) // its ranks fill the cores
-  List<DynamicTest> contractsHold() throws Exception {
-    return runContracts(
-        1,
-        3,
-        TcpContracts.TwoNodes.class,
-        TcpContracts.Communicator.class,
-        TcpContracts.Deadlock.class,
-        TcpContracts.TwoLevelReducer.class,
-        TcpContracts.TwoLevelHook.class,
-        TcpContracts.TwoLevelDeadlock.class);
-  }
-
-  /** On nodes with equally many ranks. */
-  @TestFactory
-  @Execution(ExecutionMode.SAME_THREAD) // its ranks fill the cores
-  List<DynamicTest> collectivesHoldOnEqualNodes() throws Exception {
-    return runContracts(2, 4, TcpContracts.TwoLevelCollectives.class);
-  }
-
-  private List<DynamicTest> runContracts(int first, int size, Class<?>... contracts)
-      throws IOException, InterruptedException {
-    List<String> words = new ArrayList<>(List.of(RankTests.class.getName(), folder.toString()));
-    for (Class<?> contract : contracts) {
-      words.add(contract.getName());
-    }
-    List<Ranks.Result> nodes = run(first, size, NICE, List.of(), words.toArray(String[]::new));
-    return RankTests.report(folder, size, "" + nodes);
   }
 
   /** The master's packets go to a machine that there is not. */
@@ -186,7 +99,7 @@ class TwoNodesIT {
     for (int rank = 0; rank < 3; rank++) {
       Map<String, String> variables = ranks.variables(rank, 3);
       variables.put("MASTER_ADDR", "10.9.0.1");
-      command.append("; sh %s node%s \"env".formatted(NODE, rank));
+      command.append("; sh %s node%s \"env".formatted(TwoNodes.SCRIPT, rank));
       variables.forEach((name, value) -> command.append(" '" + name + "=" + value + "'"));
       List<String> options = List.of("-Dgradientsync.tcp.interface=lan" + rank);
       Ranks.command(options, Programs.class, "unavailable")
@@ -227,7 +140,7 @@ class TwoNodesIT {
   @Test
   void ranksThatEndAfterALossAreNotTakenForIt() throws Exception {
     List<Ranks.Result> ranks =
-        run(
+        TwoNodes.run(
             6,
             rank -> rank,
             6,
