@@ -62,6 +62,44 @@ class GivenUpTest {
                 }));
   }
 
+  /** The message belongs to the rendezvous, in which rank 0 looks for all others. */
+  @Test
+  void aLossThatAMessageFindsIsOfTheOtherRank() {
+    LocalRanks.run(
+        2,
+        own -> {
+          AtomicBoolean cut = new AtomicBoolean();
+          OtherWorld wires =
+              new OtherWorld() {
+                @Override
+                public Message receiver(ByteBuffer memory, int peer, int tag) {
+                  return new OtherMessage(super.receiver(memory, peer, tag)) {
+                    @Override
+                    public boolean test() {
+                      if (cut.get()) {
+                        throw new RankLostException("a wire is cut");
+                      }
+                      return super.test();
+                    }
+                  };
+                }
+              };
+          ProcessGroup world = ProcessGroup.world(wires);
+          GroupCommunicator communicator = new GroupCommunicator(world.split(0, 0, TIMEOUTS));
+          communicator.barrier();
+          own.barrier();
+          if (own.rank() == 0) {
+            cut.set(true);
+            String message =
+                assertThrows(RankLostException.class, communicator::barrier).getMessage();
+            assertTrue(message.startsWith("rank 1 is lost: a wire is cut, rank=0"), message);
+            cut.set(false);
+          }
+          own.barrier();
+          world.close();
+        });
+  }
+
   @Test
   void aTransportThatThrowsBreaksTheGroup() {
     AtomicBoolean cut = new AtomicBoolean();
