@@ -36,6 +36,7 @@ class ContractsIT {
         MpiReducerContract.class,
         SharedCommunicatorContract.class,
         SharedReducerContract.class,
+        SharedCollectivesContract.class,
         MixedMemory.class);
   }
 
@@ -60,11 +61,6 @@ class ContractsIT {
         SharedReducerContract.class,
         MpiGroupsContract.class,
         SharedGroupsContract.class);
-  }
-
-  @TestFactory
-  List<DynamicNode> collectivesHoldUnderMpirun() throws IOException, InterruptedException {
-    return run(FEW, SharedCollectivesContract.class);
   }
 
   @TestFactory
