@@ -11,6 +11,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
@@ -380,6 +381,14 @@ class TcpJobTest {
     void call(int port, Random random) throws Exception;
   }
 
+  /** A connection whose own port, which it keeps for a minute after its end, can be listened at. */
+  private static SocketChannel strangerOf(int port) throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    channel.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+    channel.connect(new InetSocketAddress("127.0.0.1", port));
+    return channel;
+  }
+
   private static void averagesBeside(Stranger stranger) throws Exception {
     int port = Ranks.freePort();
     AtomicBoolean over = new AtomicBoolean();
@@ -428,6 +437,7 @@ class TcpJobTest {
   private static void averagesUntil(Stranger task) throws Exception {
     int port = Ranks.freePort();
     AtomicBoolean over = new AtomicBoolean();
+    AtomicReference<Throwable> failure = new AtomicReference<>();
     List<Float> wrong =
         ThreadRanks.run(
             port,
@@ -435,7 +445,7 @@ class TcpJobTest {
             (rank, builder) -> {
               float errors = 0;
               try (GradientSync sync = builder.reducer("tcp").create()) {
-                Thread outside = new Thread(() -> run(task, port, over));
+                Thread outside = new Thread(() -> run(task, port, over, failure));
                 if (rank == 0) {
                   outside.start();
                 }
@@ -451,15 +461,15 @@ class TcpJobTest {
               return errors;
             });
     assertEquals(List.of(0f, 0f, 0f), wrong);
+    assertNull(failure.get());
   }
 
-  private static final AtomicReference<Throwable> FAILURE = new AtomicReference<>();
-
-  private static void run(Stranger task, int port, AtomicBoolean over) {
+  private static void run(
+      Stranger task, int port, AtomicBoolean over, AtomicReference<Throwable> failure) {
     try {
       task.call(port, new Random(7));
     } catch (Exception | AssertionError e) {
-      FAILURE.set(e);
+      failure.set(e);
     } finally {
       over.set(true);
     }
@@ -485,13 +495,12 @@ class TcpJobTest {
   /** Whoever opens many keeps no more than the listener's limit. */
   @Test
   void tenThousandConnectionsDoNotDisturbAJob() throws Exception {
-    FAILURE.set(null);
     averagesUntil(
         (port, random) -> {
           List<SocketChannel> open = new ArrayList<>();
           try {
             for (int i = 0; i < 10_000; i++) {
-              SocketChannel channel = SocketChannel.open(new InetSocketAddress("127.0.0.1", port));
+              SocketChannel channel = strangerOf(port);
               channel.configureBlocking(false);
               open.add(channel);
               for (int tries = 0; open.size() > 500 && tries < 10_000; tries++) {
@@ -509,13 +518,11 @@ class TcpJobTest {
             }
           }
         });
-    assertNull(FAILURE.get());
   }
 
   /** Bytes that come one by one do not prolong it. */
   @Test
   void aSlowClientIsDropped() throws Exception {
-    FAILURE.set(null);
     averagesUntil(
         (port, random) -> {
           byte[] hello =
@@ -523,7 +530,7 @@ class TcpJobTest {
                       false, false, 1, 3, 0, new byte[Handshake.JOB], new byte[Handshake.NONCE])
                   .encode(Handshake.PROTOCOL);
           List<SocketChannel> open = new ArrayList<>();
-          open.add(SocketChannel.open(new InetSocketAddress("127.0.0.1", port)));
+          open.add(strangerOf(port));
           open.get(0).configureBlocking(false);
           for (int i = 0; i < hello.length && !open.isEmpty(); i++) {
             open.get(0).write(ByteBuffer.wrap(hello, i, 1));
@@ -532,14 +539,13 @@ class TcpJobTest {
           }
           assertTrue(open.isEmpty(), "a slow client has said all");
         });
-    assertNull(FAILURE.get());
   }
 
   @Test
   void aPortScanDoesNotDisturbAJob() throws Exception {
     averagesBeside(
         (port, random) -> {
-          new Socket("127.0.0.1", port).close();
+          strangerOf(port).close();
           Thread.sleep(1);
         });
   }
@@ -550,7 +556,7 @@ class TcpJobTest {
         (port, random) -> {
           byte[] garbage = new byte[random.nextInt(3000)];
           random.nextBytes(garbage);
-          try (Socket socket = new Socket("127.0.0.1", port)) {
+          try (Socket socket = strangerOf(port).socket()) {
             socket.getOutputStream().write(garbage);
           }
         });
@@ -574,7 +580,7 @@ class TcpJobTest {
             first[random.nextInt(first.length)] ^= (byte) (1 << random.nextInt(8));
           }
           byte[] proof = Handshake.random(Handshake.PROOF);
-          try (Socket socket = new Socket("127.0.0.1", port)) {
+          try (Socket socket = strangerOf(port).socket()) {
             OutputStream out = socket.getOutputStream();
             out.write(
                 first, 0, random.nextInt(4) == 0 ? random.nextInt(first.length) : first.length);
@@ -597,7 +603,7 @@ class TcpJobTest {
     try {
       averagesBeside(
           (port, random) -> {
-            SocketChannel channel = SocketChannel.open(new InetSocketAddress("127.0.0.1", port));
+            SocketChannel channel = strangerOf(port);
             open.add(channel);
             channel.write(ByteBuffer.wrap(new byte[] {0x47})); // the first byte of a hello
             if (open.size() > 500) {
