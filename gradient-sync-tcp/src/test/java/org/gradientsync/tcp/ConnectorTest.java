@@ -27,6 +27,8 @@ import org.gradientsync.core.backend.RankPlace;
 import org.gradientsync.spi.Message;
 import org.gradientsync.spi.Settings;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** What a rank learns of another one that it cannot connect to. */
 class ConnectorTest {
@@ -93,6 +95,7 @@ class ConnectorTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aRankThatDoesNotAnswer() throws Exception {
     try (Silent silent = new Silent()) {
       String text = whyLost(silent.port());
@@ -104,6 +107,7 @@ class ConnectorTest {
 
   /** Whatever the number of threads. */
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void manyRanksThatDoNotAnswerHoldUpNoOther() throws Exception {
     try (Silent silent = new Silent();
         ServerSocket living = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
@@ -122,6 +126,7 @@ class ConnectorTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aRankThatListensNoMore() throws Exception {
     int port = Ranks.freePort();
     String text = whyLost(port);
@@ -239,6 +244,7 @@ class ConnectorTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aRankThatIsAdmittedAndNeverConfirmsIsDropped() throws Exception {
     ServerSocketChannel server = MasterPort.listen(InetAddress.getLoopbackAddress(), 0, 0);
     InetSocketAddress zero = (InetSocketAddress) server.getLocalAddress();

@@ -77,6 +77,7 @@ class SurvivorsIT {
 
   /** Here the test is the launcher. */
   @Test
+  @Execution(ExecutionMode.CONCURRENT) // it mostly waits, as does the next one
   void aLauncherLearnsWhichProcessHangs() throws Exception {
     Ranks ranks = start(3, "hang");
     Path left = WaitingFile.left(folder.resolve("rank-2"));
@@ -94,6 +95,7 @@ class SurvivorsIT {
   /** Of many ranks, not all hear from it. */
   @ParameterizedTest
   @ValueSource(ints = {3, 18})
+  @Execution(ExecutionMode.CONCURRENT)
   void oneThatHasLeftAndStillRunsDoesNotHang(int size) throws Exception {
     for (Ranks.Result rank : start(size, "linger").await()) {
       assertEquals(0, rank.exitCode(), rank.output());

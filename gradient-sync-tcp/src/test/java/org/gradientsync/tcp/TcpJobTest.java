@@ -31,7 +31,6 @@ import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Tests jobs whose ranks are threads of this JVM: how they start, end, and keep others out. */
-@Execution(ExecutionMode.SAME_THREAD)
 class TcpJobTest {
   private static float average(GradientSync.Builder builder, float value) {
     try (GradientSync sync = builder.create()) {
@@ -151,6 +150,7 @@ class TcpJobTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void anotherSecretIsNamedOnAllRanks() throws Exception {
     List<String> texts =
         failures(
@@ -165,6 +165,7 @@ class TcpJobTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aMasterThatNeverComesIsNamed() throws Exception {
     int port = Ranks.freePort();
     List<String> texts =
@@ -272,6 +273,7 @@ class TcpJobTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aPortInUseIsNamed() throws Exception {
     try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       List<String> texts =
@@ -330,6 +332,7 @@ class TcpJobTest {
   }
 
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void anotherProtocolIsNamed() throws Exception {
     int port = Ranks.freePort();
     List<String> texts =
@@ -522,6 +525,7 @@ class TcpJobTest {
 
   /** Bytes that come one by one do not prolong it. */
   @Test
+  @Execution(ExecutionMode.CONCURRENT)
   void aSlowClientIsDropped() throws Exception {
     averagesUntil(
         (port, random) -> {
