@@ -50,12 +50,17 @@ public final class TcpLauncher implements Launcher {
     }
 
     boolean isClosed() {
+      TcpTransport last = last();
+      return last != null && last.isClosed();
+    }
+
+    /** That of the survivors, if ranks were lost. */
+    TcpTransport last() {
       TcpTransport last = transport;
       while (last != null && last.isClosed() && last.next() != null) {
         last = last.next();
       }
-      transport = last;
-      return last != null && last.isClosed();
+      return last;
     }
   }
 
@@ -106,7 +111,8 @@ public final class TcpLauncher implements Launcher {
     }
     requireSame(rank.own, own);
     synchronized (rank) { // other ranks of this process join at the same time
-      if (rank.transport == null || rank.isClosed()) {
+      rank.transport = rank.last();
+      if (rank.transport == null || rank.transport.isClosed()) {
         rank.transport = join(own, rank, settings);
         WaitingFile.meet();
         synchronized (RANKS) {
