@@ -77,11 +77,10 @@ class SurvivorsIT {
 
   /** Here the test is the launcher. */
   @Test
-  @Execution(ExecutionMode.CONCURRENT) // it mostly waits, as does the next one
   void aLauncherLearnsWhichProcessHangs() throws Exception {
     Ranks ranks = start(3, "hang");
     Path left = WaitingFile.left(folder.resolve("rank-2"));
-    for (int i = 0; i < 600 && !Files.exists(left); i++) {
+    for (int i = 0; i < 600 && !(Files.exists(left) && Files.size(left) > 0); i++) {
       Thread.sleep(100);
     }
     long process = Long.parseLong(Files.readString(left).strip());
@@ -95,7 +94,6 @@ class SurvivorsIT {
   /** Of many ranks, not all hear from it. */
   @ParameterizedTest
   @ValueSource(ints = {3, 18})
-  @Execution(ExecutionMode.CONCURRENT)
   void oneThatHasLeftAndStillRunsDoesNotHang(int size) throws Exception {
     for (Ranks.Result rank : start(size, "linger").await()) {
       assertEquals(0, rank.exitCode(), rank.output());

@@ -366,7 +366,7 @@ class TcpJobTest {
     Handshake.Hello hello =
         new Handshake.Hello(
             true, false, 1, 2, 0, new byte[Handshake.JOB], Handshake.random(Handshake.NONCE));
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 1500; i++) {
       try {
         other.connect(new InetSocketAddress("127.0.0.1", port), hello).close();
         return "connected";
@@ -525,7 +525,6 @@ class TcpJobTest {
 
   /** Bytes that come one by one do not prolong it. */
   @Test
-  @Execution(ExecutionMode.CONCURRENT)
   void aSlowClientIsDropped() throws Exception {
     averagesUntil(
         (port, random) -> {
