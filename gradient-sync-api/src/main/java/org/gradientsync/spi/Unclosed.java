@@ -18,7 +18,7 @@ public final class Unclosed {
   private static final Logger log = LoggerFactory.getLogger(GradientSync.class);
   private static final Cleaner CLEANER = Cleaner.create();
   private static final Set<String> warned = new HashSet<>(); // guarded by itself
-  private static int max = MAX; // guarded by warned
+  private static int limit = MAX; // guarded by warned; tests change it
 
   private final Watch watch;
   private final Cleaner.Cleanable cleanable;
@@ -35,7 +35,7 @@ public final class Unclosed {
       }
       boolean warns;
       synchronized (warned) {
-        warns = warned.size() < max && warned.add(what);
+        warns = warned.size() < limit && warned.add(what);
       }
       if (warns) {
         log.warn("never closed: {}; close it, for example with try (...)", what);
@@ -89,11 +89,11 @@ public final class Unclosed {
     cleanable.clean();
   }
 
-  /** For tests: forgets what has been logged, and allows at most that many texts from now on. */
-  static void allowWarnings(int texts) {
+  /** For tests: forgets what has been logged, and allows that many warnings from now on. */
+  static void allowWarnings(int count) {
     synchronized (warned) {
       warned.clear();
-      max = texts;
+      limit = count;
     }
   }
 }
