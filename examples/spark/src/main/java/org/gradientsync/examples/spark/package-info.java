@@ -6,7 +6,6 @@
  * with their numbers to the builder of {@link org.gradientsync.GradientSync}. So they join over
  * TCP, without variables of the environment, several in one JVM or in many.
  *
- * <p>This is a build of its own, which the others do not wait for. Its test runs on Spark's local
- * mode.
+ * <p>Only builds with {@code -Pspark} include it. Its test runs on Spark's local mode.
  */
 package org.gradientsync.examples.spark;
