@@ -842,21 +842,25 @@ public abstract class ReducerContract {
             ranks,
             b -> b.timeout(Duration.ofSeconds(20)),
             sync -> {
-              DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001);
-              if (sync.rank() == odd) {
-                Thread.currentThread().interrupt();
-              } else {
-                Thread.sleep(300);
+              try (GradientSync other = GradientSync.builder().reducer(sync.reducer()).create();
+                  DeviceBuffer buffer = sync.allocate(DataType.FLOAT32, 70_001)) {
+                boolean own = sync.rank() == odd;
+                if (own) {
+                  Thread.currentThread().interrupt();
+                } else {
+                  other.communicator().barrier(); // returns once the interrupted rank has thrown
+                }
+                String message = lossIn(sync, buffer);
+                assertEquals(own, Thread.interrupted());
+                if (own) {
+                  other.communicator().barrier();
+                }
+                // with three ranks, the others may name the first rank that noticed
+                if (own || ranks == 2) {
+                  assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
+                }
+                assertFalse(message.contains("/dev/shm"), message);
               }
-              String message = lossIn(sync, buffer);
-              boolean own = Thread.interrupted();
-              assertEquals(sync.rank() == odd, own);
-              buffer.close();
-              // with three ranks, the others may name the first rank that noticed
-              if (own || ranks == 2) {
-                assertTrue(message.contains(own ? "interrupted" : "rank 1 "), message);
-              }
-              assertFalse(message.contains("/dev/shm"), message);
             });
   }
 
